@@ -5,6 +5,7 @@
 //! refuse fields that they do not know, by name; answers are read leniently, so that an older
 //! client understands a newer gateway.
 
+mod accept;
 mod configs;
 pub mod credentials;
 mod delivery;
@@ -12,6 +13,7 @@ mod error;
 pub mod headers;
 pub mod media;
 mod metadata;
+mod openapi;
 mod operation;
 mod rows;
 mod session;
@@ -20,6 +22,7 @@ pub use configs::Configs;
 pub use delivery::{DeliveryReport, verdict};
 pub use error::{ErrorBody, ErrorDetail, kind};
 pub use metadata::{ColumnsRequest, FunctionsRequest, SchemasRequest, TablesRequest};
+pub use openapi::OPENAPI;
 pub use operation::{
     Action, Column, OperationAction, OperationData, OperationEvent, OperationOpened, QueryRequest,
     ResultSetMetadata, StatementRequest, state,
@@ -29,6 +32,3 @@ pub use session::{
     Count, ExecPool, InfoValue, OpenSessionRequest, SessionData, SessionEvent, SessionOpened,
     Version,
 };
-
-/// The OpenAPI document of the API, as it is served at `/api/openapi.json`.
-pub const OPENAPI: &str = include_str!("openapi.json");
