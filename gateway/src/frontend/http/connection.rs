@@ -12,7 +12,8 @@ use axum::Router;
 use axum::body::Body;
 use axum::response::IntoResponse;
 use futures::FutureExt;
-use http::{Request, Response};
+use http::header::{CONNECTION, EXPECT};
+use http::{HeaderValue, Request, Response, Version};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -25,6 +26,7 @@ use tracing::debug;
 use super::activity::{Activity, Busy, BusyBody};
 use super::caller::Peer;
 use super::error::Failure;
+use super::upload::Upload;
 use super::{Http, HttpSettings};
 use crate::net::drain::Drain;
 use crate::net::serve::{Connection, ServeConnection};
@@ -80,12 +82,16 @@ async fn answer(
     peer: IpAddr,
     busy: Busy,
 ) -> Result<Response<BusyBody>, Infallible> {
-    let mut request = request.map(Body::new);
+    let is_http1 = request.version() < Version::HTTP_2;
+    let waits = request.headers().contains_key(EXPECT);
+    let (parts, body) = request.into_parts();
+    let upload = Upload::new(body);
+    let mut request = Request::from_parts(parts, Body::new(upload.share()));
     request.extensions_mut().insert(Peer(peer));
     let answered = AssertUnwindSafe(router.oneshot(request))
         .catch_unwind()
         .await;
-    let response = match answered {
+    let mut response = match answered {
         Ok(Ok(response)) => response,
         Ok(Err(never)) => match never {},
         Err(_) => Failure::from(Error::new(
@@ -94,6 +100,11 @@ async fn answer(
         ))
         .into_response(),
     };
+    if !upload.drain(waits).await && is_http1 {
+        response
+            .headers_mut()
+            .insert(CONNECTION, HeaderValue::from_static("close"));
+    }
     Ok(response.map(|body| BusyBody { body, _busy: busy }))
 }
 

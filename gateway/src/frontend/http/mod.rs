@@ -23,6 +23,7 @@ mod rows;
 mod sessions;
 mod stream;
 mod text;
+mod upload;
 
 #[cfg(test)]
 mod tests;

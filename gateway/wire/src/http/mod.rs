@@ -11,6 +11,7 @@ pub mod credentials;
 mod delivery;
 mod error;
 pub mod headers;
+mod integer;
 pub mod media;
 mod metadata;
 mod openapi;

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::configs::Configs;
+use super::integer;
 
 /// Names of states, as Kyuubi spells them.
 #[allow(missing_docs)]
@@ -27,13 +28,21 @@ pub struct StatementRequest {
     #[serde(default)]
     pub run_async: bool,
     /// Seconds for the statement and its result; absent, 0 or less: the session's `query.timeout`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "integer::optional",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub query_timeout: Option<i64>,
     /// Settings for this statement alone.
     #[serde(default, skip_serializing_if = "Configs::is_empty")]
     pub conf_overlay: Configs,
     /// Rows after which the result is cut; absent or 0: none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "integer::optional",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub max_rows: Option<u64>,
 }
 
@@ -47,10 +56,18 @@ pub struct QueryRequest {
     #[serde(default, skip_serializing_if = "Configs::is_empty")]
     pub configs: Configs,
     /// Rows after which the result is cut; absent or 0: none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "integer::optional",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub max_rows: Option<u64>,
     /// Seconds for the statement and its result; absent, 0 or less: what `query.timeout` says.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "integer::optional",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub query_timeout: Option<i64>,
     /// Default catalog.
     #[serde(default, skip_serializing_if = "Option::is_none")]

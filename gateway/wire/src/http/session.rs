@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::configs::Configs;
 use super::error::ErrorDetail;
+use super::integer;
 
 /// `POST /sessions`.
 ///
@@ -15,7 +16,10 @@ use super::error::ErrorDetail;
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct OpenSessionRequest {
     /// Kyuubi's protocol version; every version gets the same here.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        deserialize_with = "integer::optional",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub protocol_version: Option<i64>,
     /// Settings of the session.
     pub configs: Configs,

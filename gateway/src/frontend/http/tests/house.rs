@@ -174,7 +174,7 @@ impl House {
         })
     }
 
-    fn with(settings: HttpSettings) -> Self {
+    pub(super) fn with(settings: HttpSettings) -> Self {
         let hour = Duration::from_secs(3600);
         let gateway = Gateway::new(GatewayParts {
             engines: HashMap::from([("puppet".to_owned(), Arc::new(Puppet) as Arc<dyn Engine>)]),

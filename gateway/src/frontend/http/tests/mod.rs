@@ -408,3 +408,24 @@ async fn a_drain_lets_answers_end_and_a_cancellation_breaks_them() {
     house.drain.cancel();
     assert!(read(response).await.is_none());
 }
+
+#[tokio::test]
+async fn a_refused_request_leaves_its_connection_of_use() {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let house = House::new();
+    let mut socket = house.connect().into_inner();
+    for _ in 0..2 {
+        // The body comes after the answer could have been written already.
+        let head = "POST /nowhere HTTP/1.1\r\nhost: door\r\ncontent-length: 5\r\n\r\n";
+        socket.write_all(head.as_bytes()).await.unwrap();
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        socket.write_all(b"hello").await.unwrap();
+        let mut answer = vec![0; 12];
+        socket.read_exact(&mut answer).await.unwrap();
+        assert_eq!(answer, b"HTTP/1.1 404");
+        let mut rest = Vec::new();
+        while !rest.ends_with(b"}}") {
+            rest.push(socket.read_u8().await.unwrap());
+        }
+    }
+}
