@@ -335,10 +335,15 @@ impl Authenticator for Watched {
             .authentications
             .get_or_create(&[("outcome", word)])
             .inc();
-        // A browser's first request comes without credentials: nothing was tried.
         if let (Err(error), Credentials::Password { user, .. }) = (&outcome, credentials) {
             let user = &user[..user.floor_char_boundary(256)];
-            warn!(target: AUDIT, user, %peer, outcome = word, %error, "log-in refused");
+            match error.kind() {
+                // As many as somebody cares to send: these cost no check, so no line either.
+                ErrorKind::Overloaded => {
+                    debug!(target: AUDIT, user, %peer, %error, "log-in put off")
+                }
+                _ => warn!(target: AUDIT, user, %peer, %error, "log-in refused"),
+            }
         }
         outcome
     }
