@@ -17,7 +17,10 @@ use crate::settings::{Chosen, Reset, Row};
 /// `SET`, `SHOW` and `RESET` answer with these rows; `verbose` adds where a value comes from.
 pub(crate) fn settings(rows: &[Row], verbose: bool) -> Result<Execution> {
     let column = |name, text: fn(&Row) -> &str| (name, rows.iter().map(text).collect::<Vec<_>>());
-    let mut columns = vec![column("key", |row| &row.key), column("value", |row| &row.value)];
+    let mut columns = vec![
+        column("key", |row| &row.key),
+        column("value", |row| &row.value),
+    ];
     if verbose {
         columns.push(column("effective", |row| &row.effective));
         columns.push(column("default", |row| &row.default));
@@ -30,14 +33,24 @@ pub(crate) fn settings(rows: &[Row], verbose: bool) -> Result<Execution> {
 /// What `RESET` skipped, as rows; none when it skipped nothing.
 pub(crate) fn reset(reset: &Reset) -> Result<Execution> {
     let keys = reset.skipped.iter().map(String::as_str).collect();
-    let notes = reset.skipped.iter().map(|_| "restricted by the administrator: kept as it is").collect();
+    let notes = reset
+        .skipped
+        .iter()
+        .map(|_| "restricted by the administrator: kept as it is")
+        .collect();
     table(vec![("key", keys), ("value", notes)])
 }
 
 /// Names and values.
 pub(crate) fn pairs(pairs: &[(&str, String)]) -> Result<Execution> {
     let keys = pairs.iter().map(|(key, _)| *key).collect();
-    table(vec![("key", keys), ("value", pairs.iter().map(|(_, value)| value.as_str()).collect())])
+    table(vec![
+        ("key", keys),
+        (
+            "value",
+            pairs.iter().map(|(_, value)| value.as_str()).collect(),
+        ),
+    ])
 }
 
 /// The delivery report, a row a figure. Times in milliseconds, sizes in bytes.
@@ -49,9 +62,20 @@ pub(crate) fn delivery(report: &Report) -> Result<Execution> {
     pairs(&[
         ("operation", report.operation.to_string()),
         ("verdict", report.verdict.name().to_owned()),
-        ("error", report.error.as_ref().map_or_else(String::new, ToString::to_string)),
+        (
+            "error",
+            report
+                .error
+                .as_ref()
+                .map_or_else(String::new, ToString::to_string),
+        ),
         ("codec", report.codec.to_string()),
-        ("level", report.level.map_or_else(String::new, |level| level.to_string())),
+        (
+            "level",
+            report
+                .level
+                .map_or_else(String::new, |level| level.to_string()),
+        ),
         ("rows", report.rows.to_string()),
         ("truncated", report.truncated.to_string()),
         ("batches from engine", report.batches_in.to_string()),
@@ -66,7 +90,10 @@ pub(crate) fn delivery(report: &Report) -> Result<Execution> {
         ("time codec ms", milliseconds(report.time_codec)),
         ("time network ms", milliseconds(report.time_network)),
         ("cpu codec ms", milliseconds(report.cpu_codec)),
-        ("first row ms", report.first_row.map_or_else(String::new, milliseconds)),
+        (
+            "first row ms",
+            report.first_row.map_or_else(String::new, milliseconds),
+        ),
         ("peak memory bytes", report.peak_memory.to_string()),
         ("digest", format!("{:016x}", report.digest)),
     ])
@@ -80,7 +107,12 @@ pub(crate) fn client(client: &Client, chosen: &Chosen) -> Result<Execution> {
         ("reads zstd", client.zstd.name().to_owned()),
         ("reads dictionaries", client.dictionaries.name().to_owned()),
         ("reads views", client.views.name().to_owned()),
-        ("prefers codec", client.preferred.map_or_else(String::new, |codec| codec.to_string())),
+        (
+            "prefers codec",
+            client
+                .preferred
+                .map_or_else(String::new, |codec| codec.to_string()),
+        ),
         ("gets codec", chosen.codec.to_string()),
         ("because", chosen.why.to_string()),
     ])
@@ -91,11 +123,20 @@ fn milliseconds(time: Duration) -> String {
 }
 
 fn table(columns: Vec<(&str, Vec<&str>)>) -> Result<Execution> {
-    let fields: Vec<_> = columns.iter().map(|(name, _)| Field::new(*name, DataType::Utf8, false)).collect();
+    let fields: Vec<_> = columns
+        .iter()
+        .map(|(name, _)| Field::new(*name, DataType::Utf8, false))
+        .collect();
     let schema = Arc::new(Schema::new(fields));
-    let arrays = columns.into_iter().map(|(_, texts)| Arc::new(StringArray::from(texts)) as ArrayRef).collect();
+    let arrays = columns
+        .into_iter()
+        .map(|(_, texts)| Arc::new(StringArray::from(texts)) as ArrayRef)
+        .collect();
     let batch = RecordBatch::try_new(Arc::clone(&schema), arrays).map_err(|cause| {
         Error::new(ErrorKind::Internal, "the answer could not be put together").with_cause(cause)
     })?;
-    Ok(Execution { schema, output: Output::Batches(stream::iter([Ok(batch)]).boxed()) })
+    Ok(Execution {
+        schema,
+        output: Output::Batches(stream::iter([Ok(batch)]).boxed()),
+    })
 }

@@ -43,7 +43,9 @@ impl std::fmt::Debug for Credentials {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Anonymous => f.write_str("Anonymous"),
-            Self::Password { user, .. } => write!(f, "Password {{ user: {user:?}, password: *** }}"),
+            Self::Password { user, .. } => {
+                write!(f, "Password {{ user: {user:?}, password: *** }}")
+            }
         }
     }
 }

@@ -323,6 +323,9 @@ mod tests {
         let meter = Meter::new();
         meter.finish(Some(Error::new(ErrorKind::Engine, "gone")));
         meter.finish(Some(Error::new(ErrorKind::Cancelled, "dropped")));
-        assert_eq!(meter.report(Handle::random().unwrap()).verdict, Verdict::Failed);
+        assert_eq!(
+            meter.report(Handle::random().unwrap()).verdict,
+            Verdict::Failed
+        );
     }
 }

@@ -138,11 +138,26 @@ pub struct EngineSetting {
 #[allow(missing_docs)]
 pub enum MetadataRequest {
     Catalogs,
-    Schemas { catalog: Option<String>, schema: Option<String> },
-    Tables { catalog: Option<String>, schema: Option<String>, table: Option<String>, types: Vec<String> },
+    Schemas {
+        catalog: Option<String>,
+        schema: Option<String>,
+    },
+    Tables {
+        catalog: Option<String>,
+        schema: Option<String>,
+        table: Option<String>,
+        types: Vec<String>,
+    },
     TableTypes,
-    Columns { catalog: Option<String>, schema: Option<String>, table: Option<String>, column: Option<String> },
-    Functions { name: Option<String> },
+    Columns {
+        catalog: Option<String>,
+        schema: Option<String>,
+        table: Option<String>,
+        column: Option<String>,
+    },
+    Functions {
+        name: Option<String>,
+    },
     TypeInfo,
 }
 

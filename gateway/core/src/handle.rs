@@ -1,6 +1,7 @@
 //! Random 128-bit handles: how sessions and operations are named to the outside.
 
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::str::FromStr;
 
 use subtle::ConstantTimeEq;
@@ -8,7 +9,7 @@ use subtle::ConstantTimeEq;
 use crate::error::{Error, ErrorKind, Result};
 
 /// A random 128-bit name, written as a UUID (RFC 9562, version 4).
-#[derive(Clone, Copy, Eq, Hash)]
+#[derive(Clone, Copy, Eq)]
 pub struct Handle([u8; 16]);
 
 impl Handle {
@@ -19,7 +20,10 @@ impl Handle {
     pub fn random() -> Result<Self> {
         let mut bytes = [0; 16];
         getrandom::fill(&mut bytes).map_err(|cause| {
-            Error::new(ErrorKind::Internal, "no random bytes from the system").with_cause(cause)
+            Error::new(
+                ErrorKind::Internal,
+                format!("no random bytes from the system: {cause}"),
+            )
         })?;
         bytes[6] = (bytes[6] & 0x0f) | 0x40;
         bytes[8] = (bytes[8] & 0x3f) | 0x80;
@@ -36,6 +40,12 @@ impl Handle {
 impl PartialEq for Handle {
     fn eq(&self, other: &Self) -> bool {
         self.0.ct_eq(&other.0).into()
+    }
+}
+
+impl Hash for Handle {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.hash(state);
     }
 }
 
@@ -64,11 +74,17 @@ impl FromStr for Handle {
     fn from_str(text: &str) -> Result<Self> {
         let malformed = || Error::not_found("handle");
         let dashes_fit = text.len() == 36
-            && text.bytes().enumerate().all(|(i, b)| (b == b'-') == matches!(i, 8 | 13 | 18 | 23));
+            && text
+                .bytes()
+                .enumerate()
+                .all(|(i, b)| (b == b'-') == matches!(i, 8 | 13 | 18 | 23));
         if !dashes_fit {
             return Err(malformed());
         }
-        let mut digits = text.bytes().filter(|b| *b != b'-').map(|b| char::from(b).to_digit(16));
+        let mut digits = text
+            .bytes()
+            .filter(|b| *b != b'-')
+            .map(|b| char::from(b).to_digit(16));
         let mut bytes = [0; 16];
         for byte in &mut bytes {
             let (Some(Some(high)), Some(Some(low))) = (digits.next(), digits.next()) else {
@@ -89,13 +105,22 @@ mod tests {
     fn text_and_back() {
         let handle = Handle::random().unwrap();
         assert_eq!(handle.to_string().parse::<Handle>().unwrap(), handle);
-        assert_eq!(handle.to_string().to_uppercase().parse::<Handle>().unwrap(), handle);
+        assert_eq!(
+            handle.to_string().to_uppercase().parse::<Handle>().unwrap(),
+            handle
+        );
         assert_ne!(Handle::random().unwrap(), handle);
     }
 
     #[test]
     fn malformed_text_is_refused() {
-        for text in ["", "x", "00000000-0000-0000-0000-00000000000g", "000000000000-0000-0000-00000000000000", "é0000000-0000-0000-0000-00000000000"] {
+        for text in [
+            "",
+            "x",
+            "00000000-0000-0000-0000-00000000000g",
+            "000000000000-0000-0000-00000000000000",
+            "é0000000-0000-0000-0000-00000000000",
+        ] {
             assert!(text.parse::<Handle>().is_err(), "{text}");
         }
     }

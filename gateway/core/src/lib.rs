@@ -9,18 +9,19 @@
 //!   front end ◀── result::stream ◀── encode ◀── shape ◀── limit ◀──────┘
 //! ```
 
-pub mod error;
+mod answer;
 pub mod auth;
 pub mod client;
-pub mod handle;
-pub mod settings;
-pub mod statement;
-pub mod engine;
-mod quota;
-pub mod session;
-pub mod operation;
-pub mod result;
 pub mod delivery;
-mod answer;
+pub mod engine;
+pub mod error;
+pub mod handle;
+pub mod operation;
+pub mod profile;
+mod quota;
+pub mod result;
 mod run;
 pub mod service;
+pub mod session;
+pub mod settings;
+pub mod statement;

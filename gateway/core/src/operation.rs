@@ -134,7 +134,10 @@ impl Operation {
             identity: parts.identity,
             statement: parts.statement,
             // A time-out too far away for the clock is none.
-            deadline: parts.settings.timeout.and_then(|after| now.checked_add(after)),
+            deadline: parts
+                .settings
+                .timeout
+                .and_then(|after| now.checked_add(after)),
             settings: parts.settings,
             client: parts.client,
             row_bound: parts.row_bound,
@@ -281,6 +284,12 @@ impl Operation {
         self.note("result ready".to_owned());
     }
 
+    /// Gives back the places under limits before the result is read: nothing runs for it any more.
+    pub(crate) fn give_back(&self) {
+        let held = self.lock().held.take();
+        drop(held);
+    }
+
     /// Holds the stages of the result that is being read, to take them away at the end.
     pub(crate) fn attach(&self, pipeline: &Pipeline) {
         let mut inner = self.lock();
@@ -384,13 +393,19 @@ impl Operation {
         let after = self.settings.timeout.unwrap_or_default();
         Error::new(
             ErrorKind::Timeout,
-            format!("the statement did not end within query.timeout ({} s)", after.as_secs_f64()),
+            format!(
+                "the statement did not end within query.timeout ({} s)",
+                after.as_secs_f64()
+            ),
         )
     }
 
     /// Why the operation's token was cancelled.
     pub(crate) fn cancel_reason(&self) -> Error {
-        self.lock().error.clone().unwrap_or_else(|| Error::new(ErrorKind::Cancelled, "the statement was cancelled"))
+        self.lock()
+            .error
+            .clone()
+            .unwrap_or_else(|| Error::new(ErrorKind::Cancelled, "the statement was cancelled"))
     }
 
     fn advance(&self, to: State) {
@@ -420,9 +435,19 @@ impl Operation {
 impl Slot {
     fn refusal(&self) -> Error {
         match self {
-            Self::Awaited => Error::new(ErrorKind::Conflict, "the statement has no result yet; ask for its status").with_retryable(true),
-            Self::Opening | Self::Read(_) => Error::new(ErrorKind::Conflict, "the result is being read already; it can be read once"),
-            Self::Ready(_) | Self::Over => Error::new(ErrorKind::Gone, "the result was read or given up; run the statement again"),
+            Self::Awaited => Error::new(
+                ErrorKind::Conflict,
+                "the statement has no result yet; ask for its status",
+            )
+            .with_retryable(true),
+            Self::Opening | Self::Read(_) => Error::new(
+                ErrorKind::Conflict,
+                "the result is being read already; it can be read once",
+            ),
+            Self::Ready(_) | Self::Over => Error::new(
+                ErrorKind::Gone,
+                "the result was read or given up; run the statement again",
+            ),
         }
     }
 }

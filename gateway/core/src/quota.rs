@@ -25,7 +25,12 @@ struct Used {
 
 impl Quota {
     pub(crate) fn new(what: &'static str, in_all: usize, per_user: usize) -> Arc<Self> {
-        Arc::new(Self { what, in_all, per_user, used: Mutex::default() })
+        Arc::new(Self {
+            what,
+            in_all,
+            per_user,
+            used: Mutex::default(),
+        })
     }
 
     /// A place for `user`, at once or not at all.
@@ -44,7 +49,10 @@ impl Quota {
         }
         *by_user += 1;
         used.in_all += 1;
-        Ok(Place { quota: Arc::clone(self), user })
+        Ok(Place {
+            quota: Arc::clone(self),
+            user,
+        })
     }
 
     /// Places in use.
@@ -53,8 +61,14 @@ impl Quota {
     }
 
     fn full(&self, setting: &str, limit: usize) -> Error {
-        Error::new(ErrorKind::Overloaded, format!("too many {}: {setting} is {limit}; try again later", self.what))
-            .with_sqlstate("53300")
+        Error::new(
+            ErrorKind::Overloaded,
+            format!(
+                "too many {}: {setting} is {limit}; try again later",
+                self.what
+            ),
+        )
+        .with_sqlstate("53300")
     }
 
     fn lock(&self) -> MutexGuard<'_, Used> {
@@ -93,9 +107,21 @@ mod tests {
         let quota = Quota::new("sessions", 3, 2);
         let first = quota.enter("ann").unwrap();
         let _second = quota.enter("ann").unwrap();
-        assert!(quota.enter("ann").unwrap_err().message().contains("sessions_per_user"));
+        assert!(
+            quota
+                .enter("ann")
+                .unwrap_err()
+                .message()
+                .contains("sessions_per_user")
+        );
         let _third = quota.enter("bob").unwrap();
-        assert!(quota.enter("bob").unwrap_err().message().contains("limits.sessions is 3"));
+        assert!(
+            quota
+                .enter("bob")
+                .unwrap_err()
+                .message()
+                .contains("limits.sessions is 3")
+        );
         drop(first);
         assert_eq!(quota.in_use(), 2);
         quota.enter("ann").unwrap();

@@ -121,7 +121,11 @@ impl Gateway {
     /// A gateway without sessions.
     pub fn new(parts: GatewayParts) -> Self {
         let limits = parts.limits;
-        let means = Means { pool: parts.pool, memory: limits.operation_memory, observer: parts.observer };
+        let means = Means {
+            pool: parts.pool,
+            memory: limits.operation_memory,
+            observer: parts.observer,
+        };
         Self {
             shared: Arc::new(Shared {
                 engines: parts.engines,
@@ -132,7 +136,11 @@ impl Gateway {
                 sessions: Mutex::default(),
                 operations: Mutex::default(),
                 session_quota: Quota::new("sessions", limits.sessions, limits.sessions_per_user),
-                operation_quota: Quota::new("operations", limits.operations, limits.operations_per_user),
+                operation_quota: Quota::new(
+                    "operations",
+                    limits.operations,
+                    limits.operations_per_user,
+                ),
                 limits,
                 draining: CancellationToken::new(),
                 cancellation: CancellationToken::new(),
@@ -144,7 +152,11 @@ impl Gateway {
     ///
     /// # Errors
     /// What is wrong with a setting, a catalog or a schema; `Overloaded` at a limit.
-    pub async fn open_session(&self, identity: Identity, request: OpenSession) -> Result<Arc<Session>> {
+    pub async fn open_session(
+        &self,
+        identity: Identity,
+        request: OpenSession,
+    ) -> Result<Arc<Session>> {
         self.refuse_when_draining()?;
         let place = self.shared.session_quota.enter(identity.user())?;
         let wanted = request.settings.clone();
@@ -158,7 +170,14 @@ impl Gateway {
         let cancellation = self.shared.cancellation.child_token();
         let session = Session::new(identity, request, settings, cancellation, place)?;
         for (key, value) in wanted {
-            run::assign(&self.shared, &session, (&key, &value), Source::Connection, Unknown::Refuse).await?;
+            run::assign(
+                &self.shared,
+                &session,
+                (&key, &value),
+                Source::Connection,
+                Unknown::Refuse,
+            )
+            .await?;
         }
         if names_schema {
             // Opened now, so that a wrong name is an error here and not at the first statement.
@@ -175,15 +194,20 @@ impl Gateway {
     /// `NotFound`, also for another user's session.
     pub fn session(&self, identity: &Identity, id: &Handle) -> Result<Arc<Session>> {
         let session = lock(&self.shared.sessions).get(id).cloned();
-        let session = session.filter(|session| session.identity() == identity).ok_or_else(|| Error::not_found("session"))?;
+        let session = session
+            .filter(|session| session.identity() == identity)
+            .ok_or_else(|| Error::not_found("session"))?;
         session.touch();
         Ok(session)
     }
 
     /// The user's sessions, oldest first.
     pub fn sessions(&self, identity: &Identity) -> Vec<Arc<Session>> {
-        let mut own: Vec<_> =
-            lock(&self.shared.sessions).values().filter(|session| session.identity() == identity).cloned().collect();
+        let mut own: Vec<_> = lock(&self.shared.sessions)
+            .values()
+            .filter(|session| session.identity() == identity)
+            .cloned()
+            .collect();
         own.sort_by_key(|session| session.created());
         own
     }
@@ -193,12 +217,21 @@ impl Gateway {
     /// # Errors
     /// `Unauthenticated`, alike for what was never a token and for a session that is gone.
     pub fn session_of_token(&self, token: &str) -> Result<Arc<Session>> {
-        let refused = || Error::new(ErrorKind::Unauthenticated, "the session token is not valid, or its session is over");
+        let refused = || {
+            Error::new(
+                ErrorKind::Unauthenticated,
+                "the session token is not valid, or its session is over",
+            )
+        };
         let (id, secret) = token.split_once('.').ok_or_else(refused)?;
         let (id, secret) = (id.parse::<Handle>(), secret.parse::<Handle>());
-        let (Ok(id), Ok(secret)) = (id, secret) else { return Err(refused()) };
+        let (Ok(id), Ok(secret)) = (id, secret) else {
+            return Err(refused());
+        };
         let session = lock(&self.shared.sessions).get(&id).cloned();
-        session.filter(|session| session.is_proved_by(&secret)).ok_or_else(refused)
+        session
+            .filter(|session| session.is_proved_by(&secret))
+            .ok_or_else(refused)
     }
 
     /// Closes the user's session, and with it whatever runs in it.
@@ -217,7 +250,12 @@ impl Gateway {
     /// # Errors
     /// What is wrong with the text or its settings; `Overloaded` at a limit; with `wait` also the
     /// statement's own error.
-    pub async fn execute(&self, session: &Arc<Session>, text: &str, options: ExecuteOptions) -> Result<Arc<Operation>> {
+    pub async fn execute(
+        &self,
+        session: &Arc<Session>,
+        text: &str,
+        options: ExecuteOptions,
+    ) -> Result<Arc<Operation>> {
         let statement = statement::parse(text)?;
         let settings = self.frozen(session, &options)?;
         let bound = match &statement {
@@ -225,7 +263,13 @@ impl Gateway {
             _ => RowBound::default(),
         };
         let operation = self.operation_of(session, redact(text), settings, bound, &options)?;
-        self.start(session, &operation, Task::Statement(statement), options.wait).await
+        self.start(
+            session,
+            &operation,
+            Task::Statement(statement),
+            options.wait,
+        )
+        .await
     }
 
     /// Opens a session, executes `text` in it and returns when there is a result. The session
@@ -233,13 +277,28 @@ impl Gateway {
     ///
     /// # Errors
     /// Those of [`open_session`](Self::open_session) and [`execute`](Self::execute).
-    pub async fn query(&self, identity: Identity, request: OpenSession, text: &str, options: ExecuteOptions) -> Result<Arc<Operation>> {
+    pub async fn query(
+        &self,
+        identity: Identity,
+        request: OpenSession,
+        text: &str,
+        options: ExecuteOptions,
+    ) -> Result<Arc<Operation>> {
         let session = self.open_session(identity, request).await?;
-        let closing = CloseOnDrop { shared: &self.shared, session: &session };
-        let operation = self.execute(&session, text, ExecuteOptions { wait: true, ..options }).await?;
+        let failed = Abandoned::then(|| self.shared.forget_session(&session));
+        let operation = self
+            .execute(
+                &session,
+                text,
+                ExecuteOptions {
+                    wait: true,
+                    ..options
+                },
+            )
+            .await?;
         let (shared, watched) = (Arc::clone(&self.shared), Arc::clone(&session));
         let over = operation.cancellation();
-        std::mem::forget(closing);
+        failed.disarm();
         tokio::spawn(async move {
             over.cancelled().await;
             shared.forget_session(&watched);
@@ -251,12 +310,21 @@ impl Gateway {
     ///
     /// # Errors
     /// `Overloaded` at a limit, and what the engine says.
-    pub async fn metadata(&self, session: &Arc<Session>, request: MetadataRequest) -> Result<Arc<Operation>> {
-        let options = ExecuteOptions { wait: true, ..ExecuteOptions::default() };
+    pub async fn metadata(
+        &self,
+        session: &Arc<Session>,
+        request: MetadataRequest,
+    ) -> Result<Arc<Operation>> {
+        let options = ExecuteOptions {
+            wait: true,
+            ..ExecuteOptions::default()
+        };
         let settings = self.frozen(session, &options)?;
         let name = format!("-- {}", request.name());
-        let operation = self.operation_of(session, name, settings, RowBound::default(), &options)?;
-        self.start(session, &operation, Task::Metadata(request), true).await
+        let operation =
+            self.operation_of(session, name, settings, RowBound::default(), &options)?;
+        self.start(session, &operation, Task::Metadata(request), true)
+            .await
     }
 
     /// The user's operation of that name.
@@ -297,7 +365,11 @@ impl Gateway {
 
     /// Whether every engine would take a statement, by name.
     pub async fn probe(&self) -> Vec<(String, Result<()>)> {
-        let probes = self.shared.engines.iter().map(|(name, engine)| async { (name.clone(), engine.probe().await) });
+        let probes = self
+            .shared
+            .engines
+            .iter()
+            .map(|(name, engine)| async { (name.clone(), engine.probe().await) });
         let mut answers = futures::future::join_all(probes).await;
         answers.sort_by(|a, b| a.0.cmp(&b.0));
         answers
@@ -326,8 +398,13 @@ impl Gateway {
     /// To be run beside it.
     pub async fn keep_house(&self) {
         let limits = &self.shared.limits;
-        let shortest = limits.session_idle.min(limits.result_idle).min(limits.operation_retention);
-        let mut tick = tokio::time::interval((shortest / 4).clamp(Duration::from_millis(50), Duration::from_secs(15)));
+        let shortest = limits
+            .session_idle
+            .min(limits.result_idle)
+            .min(limits.operation_retention);
+        let mut tick = tokio::time::interval(
+            (shortest / 4).clamp(Duration::from_millis(50), Duration::from_secs(15)),
+        );
         loop {
             tokio::select! {
                 () = self.shared.cancellation.cancelled() => return,
@@ -337,12 +414,21 @@ impl Gateway {
     }
 
     fn refuse_when_draining(&self) -> Result<()> {
-        if self.is_draining() { Err(stopping()) } else { Ok(()) }
+        if self.is_draining() {
+            Err(stopping())
+        } else {
+            Ok(())
+        }
     }
 
     fn engine_prefixes(&self) -> Vec<&'static str> {
-        let mut prefixes: Vec<_> =
-            self.shared.engines.values().flat_map(|engine| engine.setting_prefixes()).copied().collect();
+        let mut prefixes: Vec<_> = self
+            .shared
+            .engines
+            .values()
+            .flat_map(|engine| engine.setting_prefixes())
+            .copied()
+            .collect();
         prefixes.sort_unstable();
         prefixes.dedup();
         prefixes
@@ -371,7 +457,10 @@ impl Gateway {
             identity: session.identity().clone(),
             statement,
             settings,
-            client: options.client.clone().unwrap_or_else(|| session.client().clone()),
+            client: options
+                .client
+                .clone()
+                .unwrap_or_else(|| session.client().clone()),
             row_bound,
             cancellation: session.cancellation().child_token(),
             means: Arc::clone(&self.shared.means),
@@ -382,12 +471,23 @@ impl Gateway {
         Ok(operation)
     }
 
-    async fn start(&self, session: &Arc<Session>, operation: &Arc<Operation>, task: Task, wait: bool) -> Result<Arc<Operation>> {
-        tokio::spawn(run::drive(Arc::clone(&self.shared), Arc::clone(session), Arc::clone(operation), task));
+    async fn start(
+        &self,
+        session: &Arc<Session>,
+        operation: &Arc<Operation>,
+        task: Task,
+        wait: bool,
+    ) -> Result<Arc<Operation>> {
+        tokio::spawn(run::drive(
+            Arc::clone(&self.shared),
+            Arc::clone(session),
+            Arc::clone(operation),
+            task,
+        ));
         if wait {
-            let abandoned = CancelOnDrop(operation);
+            let left = Abandoned::then(|| operation.cancel());
             let status = operation.wait_ready(Duration::MAX).await;
-            std::mem::forget(abandoned);
+            left.disarm();
             if let (Some(error), true) = (status.error, status.state != State::Finished) {
                 return Err(error.of_operation(operation.id()));
             }
@@ -403,11 +503,23 @@ impl Shared {
     }
 
     /// The bound on the rows of `query`: its own literal `LIMIT`, and what settings and caller ask.
-    pub(crate) fn row_bound(&self, query: &statement::Query, settings: &Frozen, asked: Option<u64>) -> RowBound {
-        let dialect = self.engines.get(self.engine_name(settings)).map(|engine| engine.dialect());
+    pub(crate) fn row_bound(
+        &self,
+        query: &statement::Query,
+        settings: &Frozen,
+        asked: Option<u64>,
+    ) -> RowBound {
+        let dialect = self
+            .engines
+            .get(self.engine_name(settings))
+            .map(|engine| engine.dialect());
         RowBound {
             literal: dialect.and_then(|dialect| literal_limit(&query.text, dialect)),
-            told: [asked, Some(settings.max_rows)].into_iter().flatten().filter(|rows| *rows > 0).min(),
+            told: [asked, Some(settings.max_rows)]
+                .into_iter()
+                .flatten()
+                .filter(|rows| *rows > 0)
+                .min(),
         }
     }
 
@@ -415,8 +527,11 @@ impl Shared {
         if lock(&self.sessions).remove(&session.id()).is_none() {
             return;
         }
-        let running: Vec<_> =
-            lock(&self.operations).values().filter(|operation| operation.session() == session.id()).cloned().collect();
+        let running: Vec<_> = lock(&self.operations)
+            .values()
+            .filter(|operation| operation.session() == session.id())
+            .cloned()
+            .collect();
         for operation in running {
             operation.cancel();
         }
@@ -436,11 +551,13 @@ impl Shared {
         let all: Vec<_> = lock(&self.operations).values().cloned().collect();
         for operation in &all {
             if operation.unread_for() >= self.limits.result_idle {
-                operation.close();
+                operation.finish(Some(unread(self.limits.result_idle)));
             }
         }
-        let mut over: Vec<_> =
-            all.iter().filter_map(|operation| operation.over_for().map(|age| (age, operation.id()))).collect();
+        let mut over: Vec<_> = all
+            .iter()
+            .filter_map(|operation| operation.over_for().map(|age| (age, operation.id())))
+            .collect();
         over.sort_unstable_by_key(|(age, _)| *age);
         let mut operations = lock(&self.operations);
         for (index, (age, id)) in over.into_iter().enumerate() {
@@ -451,29 +568,46 @@ impl Shared {
     }
 }
 
-/// Cancels an operation whose caller went away while it waited.
-struct CancelOnDrop<'a>(&'a Arc<Operation>);
+/// Does something when its caller goes away, unless it was told that all went well.
+struct Abandoned<F: FnMut()> {
+    act: F,
+    armed: bool,
+}
 
-impl Drop for CancelOnDrop<'_> {
-    fn drop(&mut self) {
-        self.0.cancel();
+impl<F: FnMut()> Abandoned<F> {
+    fn then(act: F) -> Self {
+        Self { act, armed: true }
+    }
+
+    fn disarm(mut self) {
+        self.armed = false;
     }
 }
 
-/// Closes a session whose caller went away, or failed, before its operation had a result.
-struct CloseOnDrop<'a> {
-    shared: &'a Shared,
-    session: &'a Arc<Session>,
+impl<F: FnMut()> Drop for Abandoned<F> {
+    fn drop(&mut self) {
+        if self.armed {
+            (self.act)();
+        }
+    }
 }
 
-impl Drop for CloseOnDrop<'_> {
-    fn drop(&mut self) {
-        self.shared.forget_session(self.session);
-    }
+fn unread(after: Duration) -> Error {
+    Error::new(
+        ErrorKind::Gone,
+        format!(
+            "nobody fetched the result within limits.result_idle_timeout ({} s); run the statement again",
+            after.as_secs()
+        ),
+    )
 }
 
 fn stopping() -> Error {
-    Error::new(ErrorKind::Overloaded, "the gateway is stopping; try again at another one").with_sqlstate("57P01")
+    Error::new(
+        ErrorKind::Overloaded,
+        "the gateway is stopping; try again at another one",
+    )
+    .with_sqlstate("57P01")
 }
 
 fn lock<K: Eq + Hash, V>(table: &Mutex<HashMap<K, V>>) -> MutexGuard<'_, HashMap<K, V>> {

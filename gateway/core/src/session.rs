@@ -85,7 +85,12 @@ impl Session {
             cancellation,
             settings: Mutex::new(settings),
             engines: tokio::sync::Mutex::default(),
-            activity: Mutex::new(Activity { running: 0, last: Instant::now(), last_query: None, operations: 0 }),
+            activity: Mutex::new(Activity {
+                running: 0,
+                last: Instant::now(),
+                last_query: None,
+                operations: 0,
+            }),
             _place: place,
         }))
     }
@@ -164,14 +169,33 @@ impl Session {
     }
 
     /// The session of `engine`, opened on first use in the session's catalog, schema and zone.
-    pub(crate) async fn engine(&self, name: &str, engine: &Arc<dyn Engine>) -> Result<Arc<dyn EngineSession>> {
+    pub(crate) async fn engine(
+        &self,
+        name: &str,
+        engine: &Arc<dyn Engine>,
+    ) -> Result<Arc<dyn EngineSession>> {
         let mut engines = self.engines.lock().await;
         if let Some(open) = engines.get(name) {
             return Ok(Arc::clone(open));
         }
         let (catalog, schema) = self.start.clone();
-        let time_zone = self.settings().freeze().time_zone;
-        let opened = engine.open(SessionOptions { catalog, schema, time_zone }).await?;
+        let (time_zone, known) = {
+            let settings = self.settings();
+            (settings.freeze().time_zone, settings.engine_settings())
+        };
+        let opened = engine
+            .open(SessionOptions {
+                catalog,
+                schema,
+                time_zone,
+            })
+            .await?;
+        for (key, value) in known
+            .iter()
+            .filter(|(key, _)| has_prefix(key, engine.setting_prefixes()))
+        {
+            opened.set(key, value).await?;
+        }
         engines.insert(name.to_owned(), Arc::clone(&opened));
         Ok(opened)
     }
@@ -206,6 +230,13 @@ impl Session {
     fn activity(&self) -> MutexGuard<'_, Activity> {
         self.activity.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn has_prefix(key: &str, prefixes: &[&str]) -> bool {
+    prefixes.iter().any(|prefix| {
+        key.get(..prefix.len())
+            .is_some_and(|start| start.eq_ignore_ascii_case(prefix))
+    })
 }
 
 /// Keeps the idle clock of a session from running.

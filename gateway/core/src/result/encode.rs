@@ -75,7 +75,9 @@ impl Encode {
         // One job a thread, and one more that waits, keep all threads busy.
         let most = self.means.pool.threads() + 1;
         while self.jobs.len() < most && (self.jobs.is_empty() || self.held < self.means.budget) {
-            let Some(batches) = &mut self.batches else { return };
+            let Some(batches) = &mut self.batches else {
+                return;
+            };
             match batches.poll_next_unpin(cx) {
                 Poll::Ready(Some(Ok(shaped))) => self.start(shaped),
                 Poll::Ready(Some(Err(error))) => {
@@ -98,13 +100,19 @@ impl Encode {
         let job = move || {
             let begun = Instant::now();
             let messages = encoder.encode(&shaped.batch).map_err(unencodable);
-            meter.cpu_codec_nanos.add(u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX));
+            meter
+                .cpu_codec_nanos
+                .add(u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX));
             messages.map(|messages| Done { messages, bytes })
         };
         self.jobs.push_back(if bytes <= INLINE_BYTES {
             future::ready(job()).boxed()
         } else {
-            self.means.pool.run(self.means.tenant, job).map(|ran| ran.unwrap_or_else(|_| Err(broken()))).boxed()
+            self.means
+                .pool
+                .run(self.means.tenant, job)
+                .map(|ran| ran.unwrap_or_else(|_| Err(broken())))
+                .boxed()
         });
     }
 }
@@ -144,7 +152,11 @@ impl Stream for Encode {
 }
 
 fn unencodable(cause: sluice_ipc::Error) -> Error {
-    Error::new(ErrorKind::Engine, format!("a batch cannot be encoded: {cause}")).with_cause(cause)
+    Error::new(
+        ErrorKind::Engine,
+        format!("a batch cannot be encoded: {cause}"),
+    )
+    .with_cause(cause)
 }
 
 fn broken() -> Error {

@@ -29,7 +29,13 @@ pub(super) fn limit(batches: BatchStream, bound: RowBound, meter: Arc<Meter>) ->
     if left == u64::MAX {
         return batches;
     }
-    Limited { batches: Some(batches), left, tells: told < literal, meter }.boxed()
+    Limited {
+        batches: Some(batches),
+        left,
+        tells: told < literal,
+        meter,
+    }
+    .boxed()
 }
 
 struct Limited {
@@ -67,7 +73,9 @@ impl Stream for Limited {
             if self.left == 0 && !self.tells {
                 self.batches = None;
             }
-            let Some(batches) = &mut self.batches else { return Poll::Ready(None) };
+            let Some(batches) = &mut self.batches else {
+                return Poll::Ready(None);
+            };
             match ready!(batches.poll_next_unpin(cx)) {
                 Some(Ok(batch)) if batch.num_rows() == 0 => {}
                 Some(Ok(batch)) => {
@@ -95,7 +103,9 @@ mod tests {
     use super::*;
 
     fn batch(rows: usize) -> RecordBatch {
-        let values: ArrayRef = Arc::new(Int32Array::from_iter_values(0..i32::try_from(rows).unwrap()));
+        let values: ArrayRef = Arc::new(Int32Array::from_iter_values(
+            0..i32::try_from(rows).unwrap(),
+        ));
         RecordBatch::try_from_iter([("x", values)]).unwrap()
     }
 
@@ -109,16 +119,40 @@ mod tests {
             Ok(batch)
         });
         let meter = Arc::new(Meter::new());
-        let limited = limit(source.boxed(), RowBound { literal, told }, Arc::clone(&meter));
-        let rows = block_on(limited.map(|batch| batch.unwrap().num_rows()).collect::<Vec<_>>());
-        (rows.into_iter().sum(), meter.truncated(), asked.load(Ordering::Relaxed))
+        let limited = limit(
+            source.boxed(),
+            RowBound { literal, told },
+            Arc::clone(&meter),
+        );
+        let rows = block_on(
+            limited
+                .map(|batch| batch.unwrap().num_rows())
+                .collect::<Vec<_>>(),
+        );
+        (
+            rows.into_iter().sum(),
+            meter.truncated(),
+            asked.load(Ordering::Relaxed),
+        )
     }
 
     #[test]
     fn a_literal_limit_is_exact_and_stops_the_engine() {
-        for (limit, asked) in [(0, 0), (1, 1), (999, 1), (1000, 1), (1001, 2), (2500, 3), (9999, 3)] {
+        for (limit, asked) in [
+            (0, 0),
+            (1, 1),
+            (999, 1),
+            (1000, 1),
+            (1001, 2),
+            (2500, 3),
+            (9999, 3),
+        ] {
             let (rows, told, count) = run(&[1000, 1000, 1000], Some(limit), None);
-            assert_eq!((rows as u64, told, count), (limit.min(3000), false, asked), "LIMIT {limit}");
+            assert_eq!(
+                (rows as u64, told, count),
+                (limit.min(3000), false, asked),
+                "LIMIT {limit}"
+            );
         }
     }
 

@@ -18,9 +18,9 @@ use sluice_ipc::{Bounds, Codec, Compression, Digest, Encoded, Encoder, Types};
 use tokio::time::{Sleep, sleep_until};
 use tokio_util::sync::WaitForCancellationFutureOwned;
 
-pub(crate) use self::limit::RowBound;
 pub(crate) use self::encode::Encode;
 use self::encode::Means;
+pub(crate) use self::limit::RowBound;
 use self::shape::Shape;
 use crate::client::{Ability, Client};
 use crate::delivery::Cause;
@@ -78,26 +78,49 @@ pub struct ResultStream {
 
 impl ResultStream {
     /// Puts the stages together for `operation`, whose engine gave `execution`.
-    pub(crate) fn open(operation: Arc<Operation>, execution: Execution, form: &Form) -> Result<Self> {
+    pub(crate) fn open(
+        operation: Arc<Operation>,
+        execution: Execution,
+        form: &Form,
+    ) -> Result<Self> {
         let settings = operation.settings();
-        let codec = form.codec.unwrap_or_else(|| settings.choose_codec(&form.client).codec);
-        let compression = Compression { codec, level: settings.level };
+        let codec = form
+            .codec
+            .unwrap_or_else(|| settings.choose_codec(&form.client).codec);
+        let compression = Compression {
+            codec,
+            level: settings.level,
+        };
         let types = Types {
             dictionaries: form.client.dictionaries == Ability::Able,
             views: form.client.views == Ability::Able,
         };
         let engine_schema = Arc::clone(&execution.schema);
         let encoder = Encoder::try_new(&engine_schema, types, compression).map_err(|cause| {
-            Error::new(ErrorKind::Engine, format!("the result's schema cannot be sent: {cause}")).with_cause(cause)
+            Error::new(
+                ErrorKind::Engine,
+                format!("the result's schema cannot be sent: {cause}"),
+            )
+            .with_cause(cause)
         })?;
 
         let meter = Arc::clone(operation.meter());
-        let batches = limit::limit(source::batches(execution)?, operation.row_bound(), Arc::clone(&meter));
+        let batches = limit::limit(
+            source::batches(execution)?,
+            operation.row_bound(),
+            Arc::clone(&meter),
+        );
         let bounds = Bounds {
             max_rows: settings.max_records_per_batch.unwrap_or(usize::MAX),
             max_bytes: settings.max_bytes_per_batch.min(form.max_batch_bytes),
         };
-        let shape = Shape::new(batches, engine_schema, bounds, form.max_row_bytes, Arc::clone(&meter));
+        let shape = Shape::new(
+            batches,
+            engine_schema,
+            bounds,
+            form.max_row_bytes,
+            Arc::clone(&meter),
+        );
         meter.begin_streaming(codec, (codec == Codec::Zstd).then_some(settings.level));
 
         let schema = Arc::clone(encoder.schema());
@@ -160,7 +183,9 @@ impl ResultStream {
         let meter = self.operation.meter();
         self.digest.update(&message.header, &message.body);
         meter.set_digest(self.digest.value());
-        meter.bytes_encoded.add((message.header.len() + message.body.len()) as u64);
+        meter
+            .bytes_encoded
+            .add((message.header.len() + message.body.len()) as u64);
         if message.rows > 0 {
             meter.note_row();
             meter.rows.add(message.rows);
@@ -182,7 +207,9 @@ impl ResultStream {
         if deadline.poll_unpin(cx).is_pending() {
             return None;
         }
-        let works = pipeline_of(&self.pipeline).as_ref().is_some_and(|encode| !encode.engine_is_done());
+        let works = pipeline_of(&self.pipeline)
+            .as_ref()
+            .is_some_and(|encode| !encode.engine_is_done());
         works.then(|| self.operation.timed_out())
     }
 
@@ -237,7 +264,10 @@ pub(crate) fn pipeline_of(pipeline: &Pipeline) -> MutexGuard<'_, Option<Encode>>
 impl Drop for ResultStream {
     fn drop(&mut self) {
         if !self.ended {
-            self.end(Some(Error::new(ErrorKind::Cancelled, "the client stopped reading")));
+            self.end(Some(Error::new(
+                ErrorKind::Cancelled,
+                "the client stopped reading",
+            )));
         }
     }
 }

@@ -45,7 +45,13 @@ impl Shape {
         max_row_bytes: u64,
         meter: Arc<Meter>,
     ) -> Self {
-        Self { batches: Some(batches), shaper: Shaper::new(schema, bounds), partial: None, max_row_bytes, meter }
+        Self {
+            batches: Some(batches),
+            shaper: Shaper::new(schema, bounds),
+            partial: None,
+            max_row_bytes,
+            meter,
+        }
     }
 
     fn take(&mut self, batch: RecordBatch) {
@@ -126,5 +132,9 @@ impl Stream for Shape {
 }
 
 fn unshapeable(cause: sluice_ipc::Error) -> Error {
-    Error::new(ErrorKind::Engine, format!("the engine's batches cannot be put together: {cause}")).with_cause(cause)
+    Error::new(
+        ErrorKind::Engine,
+        format!("the engine's batches cannot be put together: {cause}"),
+    )
+    .with_cause(cause)
 }

@@ -33,9 +33,12 @@ fn decoded(messages: MessageStream, schema: arrow_schema::SchemaRef) -> Result<B
 
 /// A message that is not what it says: the engine's fault, in the words that name the place.
 fn lie(cause: sluice_ipc::Error) -> Error {
-    Error::new(ErrorKind::Engine, format!("the engine sent a message that is not valid: {cause}"))
-        .with_sqlstate("08P01")
-        .with_cause(cause)
+    Error::new(
+        ErrorKind::Engine,
+        format!("the engine sent a message that is not valid: {cause}"),
+    )
+    .with_sqlstate("08P01")
+    .with_cause(cause)
 }
 
 fn without_panics(batches: BatchStream) -> BatchStream {
@@ -53,6 +56,9 @@ fn without_panics(batches: BatchStream) -> BatchStream {
 
 /// The error that stands for a panic in an engine.
 pub(crate) fn panicked() -> Error {
-    Error::new(ErrorKind::Internal, "the engine failed unexpectedly while it ran the statement")
-        .with_fault(Fault::Engine)
+    Error::new(
+        ErrorKind::Internal,
+        "the engine failed unexpectedly while it ran the statement",
+    )
+    .with_fault(Fault::Engine)
 }
