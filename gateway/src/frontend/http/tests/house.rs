@@ -5,7 +5,11 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
+use arrow_array::types::{Int8Type, Int32Type};
+use arrow_array::{
+    ArrayRef, DictionaryArray, Int64Array, ListArray, NullArray, RecordBatch, StringArray,
+    StringViewArray,
+};
 use arrow_schema::SchemaRef;
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -35,7 +39,8 @@ use super::super::{Http, HttpSettings};
 use crate::net::drain::Drain;
 use crate::net::serve::{Connection, ServeConnection, Stream};
 
-/// Does what the statement says: `rows N`, `fail`, `fail after N`, `wait`.
+/// Does what the statement says: `rows N`, `types`, `fail`, `fail first`, `fail after N`,
+/// `wait`.
 struct Puppet;
 
 fn batch(first: i64, rows: i64) -> RecordBatch {
@@ -52,6 +57,30 @@ fn schema() -> SchemaRef {
 fn counted(rows: i64) -> BatchStream {
     let starts = (0..rows).step_by(1000);
     stream::iter(starts.map(move |first| Ok(batch(first, (rows - first).min(1000))))).boxed()
+}
+
+/// Types that not every reader has.
+fn types() -> Execution {
+    let dictionary: DictionaryArray<Int8Type> = vec![Some("x"), None].into_iter().collect();
+    let list = ListArray::from_iter_primitive::<Int32Type, _, _>([None, Some([Some(1), None])]);
+    let columns: [(&str, ArrayRef); 4] = [
+        ("d", Arc::new(dictionary)),
+        (
+            "v",
+            Arc::new(StringViewArray::from(vec![
+                Some("a view of some length"),
+                None,
+            ])),
+        ),
+        ("l", Arc::new(list)),
+        ("z", Arc::new(NullArray::new(2))),
+    ];
+    let columns = columns.map(|(name, array)| (name, array, true));
+    let batch = RecordBatch::try_from_iter_with_nullable(columns).unwrap();
+    Execution {
+        schema: batch.schema(),
+        output: Output::Batches(stream::iter([Ok(batch)]).boxed()),
+    }
 }
 
 fn broken() -> Error {
@@ -92,6 +121,7 @@ impl EngineSession for Puppet {
                 });
                 counted(rows.parse().unwrap()).chain(pause).boxed()
             }
+            ["types"] => return Ok(types()),
             ["wait"] => stream::pending().boxed(),
             _ => return Err(Error::invalid("42601", "no such trick")),
         };
@@ -174,7 +204,7 @@ impl House {
         })
     }
 
-    pub(super) fn with(settings: HttpSettings) -> Self {
+    fn with(settings: HttpSettings) -> Self {
         let hour = Duration::from_secs(3600);
         let gateway = Gateway::new(GatewayParts {
             engines: HashMap::from([("puppet".to_owned(), Arc::new(Puppet) as Arc<dyn Engine>)]),

@@ -146,6 +146,33 @@ async fn text_forms_are_complete() {
 }
 
 #[tokio::test]
+async fn types_that_not_every_reader_has_are_text_all_the_same() {
+    let house = House::new();
+    let (_, json) = house.ask(query("types", "application/json")).await;
+    let rows = json!([
+        ["x", "a view of some length", null, null],
+        [null, null, [1, null], null]
+    ]);
+    assert_eq!(json["rows"], rows);
+    assert_eq!(json["columns"][0], json!({ "name": "d", "type": "Utf8" }));
+    let (body, _) = read(house.send(query("types", "text/csv")).await)
+        .await
+        .unwrap();
+    assert_eq!(
+        body,
+        "d,v,l,z\r\nx,a view of some length,,\r\n,,\"[1,null]\",\r\n"
+    );
+    let operation = house.execute("types").await;
+    let (_, set) = house
+        .get(&format!("/api/v1/operations/{operation}/rowset"))
+        .await;
+    assert_eq!(
+        (&set["rowCount"], &set["rows"][0]["fields"][0]["value"]),
+        (&json!(2), &json!("x"))
+    );
+}
+
+#[tokio::test]
 async fn a_failure_has_a_status_before_the_first_byte_and_breaks_the_body_after_it() {
     let house = House::new();
     let (status, error) = house.ask(query("fail", "*/*")).await;
