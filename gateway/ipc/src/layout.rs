@@ -71,7 +71,8 @@ impl Plain {
                 let values = data.child_data()[0].slice(data.offset() * size, data.len() * size);
                 self.put(&values, dictionaries)?;
             }
-            Struct(_) => self.put_children(data, true, dictionaries)?,
+            // A slice of a struct's data has its children sliced.
+            Struct(_) => self.put_children(data, false, dictionaries)?,
             Union(_, mode) => {
                 self.put_fixed(data, 0, 1);
                 if *mode == UnionMode::Dense {

@@ -55,6 +55,11 @@ impl<'a> Rows<'a> {
         }
     }
 
+    /// Whether they are neighbours, which are cut out and not taken one by one.
+    fn is_slice(&self) -> bool {
+        matches!(self.ranges, [range] if range.len() == self.count)
+    }
+
     fn each(&self) -> impl Iterator<Item = usize> + use<'a> {
         self.ranges.iter().flat_map(Clone::clone)
     }
@@ -172,7 +177,11 @@ fn view_bytes<T: types::ByteViewType + ?Sized>(
     rows: &Rows<'_>,
 ) -> u64 {
     let views = array.views();
-    let long: u64 = rows.each().map(|row| long_view(views[row])).sum();
+    let long: u64 = rows
+        .each()
+        .filter(|row| array.is_valid(*row))
+        .map(|row| long_view(views[row]))
+        .sum();
     (rows.count * size_of::<u128>()) as u64 + long
 }
 
@@ -197,46 +206,58 @@ fn list_bytes<O: OffsetSizeTrait>(
 }
 
 fn list_view_bytes<O: OffsetSizeTrait>(array: &GenericListViewArray<O>, rows: &Rows<'_>) -> u64 {
+    let used = list_view_used(array, rows);
+    // Rows that share their values are sent with the whole child, once.
+    let values = used.min(array_bytes(array.values()));
+    (rows.count * 2 * size_of::<O>()) as u64 + values
+}
+
+fn list_view_used<O: OffsetSizeTrait>(array: &GenericListViewArray<O>, rows: &Rows<'_>) -> u64 {
     let (offsets, sizes) = (array.offsets(), array.sizes());
     let ranges: Vec<_> = rows
         .each()
         .filter(|row| array.is_valid(*row))
         .map(|row| offsets[row].as_usize()..offsets[row].as_usize() + sizes[row].as_usize())
         .collect();
-    let mut children = Rows::of(&ranges);
-    // Rows that share their values are sent with the whole child, once.
-    let whole = 0..array.values().len();
-    if whole.len() <= children.count {
-        children = Rows {
-            ranges: std::slice::from_ref(&whole),
-            count: whole.len(),
-        };
-    }
-    (rows.count * 2 * size_of::<O>()) as u64 + bytes(array.values(), &children)
+    bytes(array.values(), &Rows::of(&ranges))
+}
+
+/// Whether the values of a list view take less as they are than one by one for each row.
+pub(crate) fn shares_values<O: OffsetSizeTrait>(array: &GenericListViewArray<O>) -> bool {
+    let all = 0..array.len();
+    array_bytes(array.values()) <= list_view_used(array, &Rows::of(std::slice::from_ref(&all)))
 }
 
 fn union_bytes(array: &UnionArray, rows: &Rows<'_>) -> u64 {
     let DataType::Union(fields, _) = array.data_type() else {
         return 0;
     };
-    let Some(offsets) = array.offsets() else {
+    if array.offsets().is_none() {
         let children = fields.iter().map(|(id, _)| bytes(array.child(id), rows));
         return rows.count as u64 + children.sum::<u64>();
-    };
+    }
     let children = fields.iter().map(|(id, _)| {
-        let used = rows.each().filter(|row| array.type_id(*row) == id);
-        let ranges = merged(used.map(|row| offsets[row].as_usize()));
-        let mut used = Rows::of(&ranges);
-        let whole = 0..array.child(id).len();
-        if whole.len() <= used.count {
-            used = Rows {
-                ranges: std::slice::from_ref(&whole),
-                count: whole.len(),
-            };
+        let used = child_used(array, id, rows);
+        // As with list views; but what is taken out of a union is taken out of its children too.
+        if rows.is_slice() {
+            used.min(array_bytes(array.child(id)))
+        } else {
+            used
         }
-        bytes(array.child(id), &used)
     });
     (rows.count * (1 + size_of::<i32>())) as u64 + children.sum::<u64>()
+}
+
+fn child_used(array: &UnionArray, id: i8, rows: &Rows<'_>) -> u64 {
+    let of_child = rows.each().filter(|row| array.type_id(*row) == id);
+    let ranges = merged(of_child.map(|row| array.value_offset(row)));
+    bytes(array.child(id), &Rows::of(&ranges))
+}
+
+/// Whether a child of a dense union takes less as it is than one by one for each row.
+pub(crate) fn shares_child(array: &UnionArray, id: i8) -> bool {
+    let all = 0..array.len();
+    array_bytes(array.child(id)) <= child_used(array, id, &Rows::of(std::slice::from_ref(&all)))
 }
 
 fn run_bytes<R: RunEndIndexType>(array: &RunArray<R>, rows: &Rows<'_>) -> u64 {

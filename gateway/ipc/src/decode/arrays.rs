@@ -12,7 +12,9 @@ use arrow_schema::{ArrowError, DataType, UnionMode};
 
 use crate::codec::{Broken, decompress};
 use crate::error::{Error, Result};
+use crate::fields;
 use crate::message::Codec;
+use crate::size::width;
 
 /// Rows that an array may have at most, as the format advises. It makes sums and products of
 /// lengths fit.
@@ -86,59 +88,77 @@ impl<'a> Source<'a> {
     }
 
     fn array(&mut self, data_type: &DataType) -> Result<ArrayData> {
-        use DataType::{
-            Binary, BinaryView, Dictionary, FixedSizeList, LargeBinary, LargeList, LargeListView,
-            LargeUtf8, List, ListView, Map, Null, RunEndEncoded, Struct, Union, Utf8, Utf8View,
-        };
         let (length, nulls) = self.node()?;
-        let mut builder = ArrayData::builder(data_type.clone()).len(length);
-        if !matches!(data_type, Null | Union(_, _) | RunEndEncoded(_, _)) {
-            builder = builder.nulls(self.validity(length, nulls)?);
+        let validity = match data_type {
+            DataType::Null | DataType::Union(_, _) | DataType::RunEndEncoded(_, _) => None,
+            _ => self.validity(length, nulls)?,
+        };
+        let buffers = self.own_buffers(data_type, length)?;
+        let mut children = Vec::new();
+        if let DataType::Dictionary(_, value) = data_type {
+            children.push(self.dictionary(value)?);
         }
-        match data_type {
-            Null => {}
-            Utf8 | Binary | LargeUtf8 | LargeBinary => builder = builder.buffers(self.take(2)?),
+        for field in fields::children(data_type) {
+            children.push(self.array(field.data_type())?);
+        }
+        let builder = ArrayData::builder(data_type.clone())
+            .len(length)
+            .nulls(validity);
+        self.build(builder.buffers(buffers).child_data(children))
+    }
+
+    /// The buffers of an array besides its validity and its children's.
+    fn own_buffers(&mut self, data_type: &DataType, length: usize) -> Result<Vec<Buffer>> {
+        use DataType::{
+            Binary, BinaryView, Boolean, Dictionary, FixedSizeList, LargeBinary, LargeList,
+            LargeListView, LargeUtf8, List, ListView, Map, Null, RunEndEncoded, Struct, Union,
+            Utf8, Utf8View,
+        };
+        Ok(match data_type {
+            Null | Struct(_) | FixedSizeList(_, _) | RunEndEncoded(_, _) => Vec::new(),
+            Utf8 | Binary => vec![self.offsets(length, 4)?, self.buffer()?],
+            LargeUtf8 | LargeBinary => vec![self.offsets(length, 8)?, self.buffer()?],
             Utf8View | BinaryView => {
                 let count = self.variadic()?;
-                builder = builder.buffers(self.take(1 + count)?);
+                let views = self.exact(length * 16)?;
+                let data = (0..count).map(|_| self.buffer());
+                std::iter::once(Ok(views))
+                    .chain(data)
+                    .collect::<Result<_>>()?
             }
-            List(item) | LargeList(item) | Map(item, _) => {
-                builder = builder
-                    .buffers(self.take(1)?)
-                    .add_child_data(self.array(item.data_type())?);
-            }
-            ListView(item) | LargeListView(item) => {
-                builder = builder
-                    .buffers(self.take(2)?)
-                    .add_child_data(self.array(item.data_type())?);
-            }
-            FixedSizeList(item, _) => {
-                builder = builder.add_child_data(self.array(item.data_type())?)
-            }
-            Struct(fields) => {
-                for field in fields {
-                    builder = builder.add_child_data(self.array(field.data_type())?);
-                }
-            }
-            Union(fields, mode) => {
-                builder =
-                    builder.buffers(self.take(if *mode == UnionMode::Dense { 2 } else { 1 })?);
-                for (_, field) in fields.iter() {
-                    builder = builder.add_child_data(self.array(field.data_type())?);
-                }
-            }
-            RunEndEncoded(ends, values) => {
-                builder = builder.add_child_data(self.array(ends.data_type())?);
-                builder = builder.add_child_data(self.array(values.data_type())?);
-            }
-            Dictionary(_, value) => {
-                builder = builder
-                    .buffers(self.take(1)?)
-                    .add_child_data(self.dictionary(value)?);
-            }
-            _ => builder = builder.buffers(self.take(1)?),
+            List(_) | Map(_, _) => vec![self.offsets(length, 4)?],
+            LargeList(_) => vec![self.offsets(length, 8)?],
+            ListView(_) => vec![self.exact(length * 4)?, self.exact(length * 4)?],
+            LargeListView(_) => vec![self.exact(length * 8)?, self.exact(length * 8)?],
+            Union(_, UnionMode::Sparse) => vec![self.exact(length)?],
+            Union(_, UnionMode::Dense) => vec![self.exact(length)?, self.exact(length * 4)?],
+            Boolean => vec![self.exact(length.div_ceil(8))?],
+            Dictionary(key, _) => vec![self.exact(length * width(key))?],
+            fixed => vec![self.exact(length * width(fixed))?],
+        })
+    }
+
+    /// A buffer of at least `needed` bytes, cut to them: arrow expects whole values.
+    fn exact(&mut self, needed: usize) -> Result<Buffer> {
+        let buffer = self.buffer()?;
+        if buffer.len() < needed {
+            let rule = format!(
+                "a buffer of {} bytes where its rows need {needed}",
+                buffer.len()
+            );
+            return Err(Error::column(self.column, rule));
         }
-        self.build(builder)
+        Ok(buffer.slice_with_length(0, needed))
+    }
+
+    /// Offsets of `width` bytes, one more than rows; some writers leave it out where there are no rows.
+    fn offsets(&mut self, length: usize, width: usize) -> Result<Buffer> {
+        if length > 0 {
+            return self.exact((length + 1) * width);
+        }
+        let buffer = self.buffer()?;
+        let kept = if buffer.len() < width { 0 } else { width };
+        Ok(buffer.slice_with_length(0, kept))
     }
 
     /// Validates an array in full: lengths, offsets, keys, UTF-8, nulls of children.
@@ -201,10 +221,6 @@ impl<'a> Source<'a> {
             Ok(count) if count <= self.buffers.len() => Ok(count),
             _ => Err(self.bad(format!("a view column of {count} buffers"))),
         }
-    }
-
-    fn take(&mut self, count: usize) -> Result<Vec<Buffer>> {
-        (0..count).map(|_| self.buffer()).collect()
     }
 
     fn buffer(&mut self) -> Result<Buffer> {
@@ -272,7 +288,7 @@ impl<'a> Source<'a> {
 fn inner_dictionaries(data_type: &DataType) -> usize {
     match data_type {
         DataType::Dictionary(_, value) => 1 + inner_dictionaries(value),
-        other => crate::fields::children(other)
+        other => fields::children(other)
             .into_iter()
             .map(|child| inner_dictionaries(child.data_type()))
             .sum(),

@@ -137,8 +137,7 @@ pub(super) fn check_version(version: MetadataVersion) -> Result<()> {
     match version {
         MetadataVersion::V4 | MetadataVersion::V5 => Ok(()),
         MetadataVersion(other) => Err(Error::unsupported(format!(
-            "IPC metadata of version V{}",
-            other + 1
+            "version {other} of IPC metadata, which is neither V4 nor V5"
         ))),
     }
 }

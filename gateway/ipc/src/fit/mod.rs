@@ -13,6 +13,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::{
     Array, ArrayRef, RecordBatch, RecordBatchOptions, downcast_dictionary_array, make_array,
 };
+use arrow_buffer::{ArrowNativeType, BooleanBuffer, Buffer, NullBuffer, ScalarBuffer};
 use arrow_data::transform::MutableArrayData;
 use arrow_schema::{DataType, SchemaRef};
 
@@ -60,7 +61,7 @@ pub(crate) fn columns(
             Error::Arrow(cause) => Error::column(field.name(), cause.to_string()),
             other => other,
         })?;
-        if !field.is_nullable() && fitted.logical_null_count() > 0 {
+        if !field.is_nullable() && fitted.null_count() > 0 {
             return Err(Error::column(
                 field.name(),
                 "a null in a column that was announced without",
@@ -141,8 +142,8 @@ pub(crate) fn fit(array: &ArrayRef, to: &DataType, leaves: Leaves) -> Result<Arr
         (Dictionary(_, _), _) => values::hydrate(array, to, leaves),
         (Utf8View, Utf8) => values::strings(array.as_string_view()),
         (BinaryView, Binary) => values::binaries(array.as_binary_view()),
-        (Utf8View, Utf8View) => Ok(values::dense_views(array.as_string_view())),
-        (BinaryView, BinaryView) => Ok(values::dense_views(array.as_binary_view())),
+        (Utf8View, Utf8View) => values::dense_views(array.as_string_view(), leaves),
+        (BinaryView, BinaryView) => values::dense_views(array.as_binary_view(), leaves),
         (List(_), List(item)) => nested::list(array.as_list::<i32>(), item, leaves),
         (LargeList(_), LargeList(item)) => nested::list(array.as_list::<i64>(), item, leaves),
         (ListView(_), ListView(item)) => {
@@ -195,4 +196,30 @@ fn leaf(array: &ArrayRef, leaves: Leaves) -> Result<ArrayRef> {
     let mut copy = MutableArrayData::new(vec![&data], false, array.len());
     copy.try_extend(0, 0, array.len())?;
     Ok(make_array(copy.freeze()))
+}
+
+/// Whether most of what lies behind a buffer is unused and not wanted.
+fn is_sparse(buffer: &Buffer, leaves: Leaves) -> bool {
+    leaves == Leaves::Copied && buffer.capacity() > 2 * buffer.len() + SMALL
+}
+
+/// The offsets, keys or type ids of an array.
+fn own<T: ArrowNativeType>(values: &ScalarBuffer<T>, leaves: Leaves) -> ScalarBuffer<T> {
+    if is_sparse(values.inner(), leaves) {
+        values.to_vec().into()
+    } else {
+        values.clone()
+    }
+}
+
+/// The nulls of an array.
+fn own_nulls(nulls: Option<&NullBuffer>, leaves: Leaves) -> Option<NullBuffer> {
+    nulls.map(|nulls| {
+        let held = nulls.buffer().capacity();
+        if leaves == Leaves::Shared || held <= SMALL.max(nulls.len() / 4) {
+            return nulls.clone();
+        }
+        let bits = Buffer::from_slice_ref(nulls.inner().sliced().as_slice());
+        NullBuffer::new(BooleanBuffer::new(bits, 0, nulls.len()))
+    })
 }

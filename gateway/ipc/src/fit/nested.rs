@@ -14,17 +14,18 @@ use arrow_data::ArrayData;
 use arrow_schema::{DataType, FieldRef, Fields, UnionFields};
 use arrow_select::take::take;
 
-use super::{Leaves, fit};
+use super::{Leaves, fit, own, own_nulls};
 use crate::error::{Error, Result};
+use crate::size::{shares_child, shares_values};
 
 pub(super) fn list<O: OffsetSizeTrait>(
     array: &GenericListArray<O>,
     item: &FieldRef,
     leaves: Leaves,
 ) -> Result<ArrayRef> {
-    let (offsets, values) = rebased(array.offsets(), array.values());
+    let (offsets, values) = rebased(array.offsets(), array.values(), leaves);
     let values = fit(&values, item.data_type(), leaves)?;
-    let nulls = array.nulls().cloned();
+    let nulls = own_nulls(array.nulls(), leaves);
     Ok(Arc::new(GenericListArray::<O>::try_new(
         Arc::clone(item),
         offsets,
@@ -40,11 +41,11 @@ pub(super) fn map(
     leaves: Leaves,
 ) -> Result<ArrayRef> {
     let all: ArrayRef = Arc::new(array.entries().clone());
-    let (offsets, values) = rebased(array.offsets(), &all);
+    let (offsets, values) = rebased(array.offsets(), &all, leaves);
     let values = fit(&values, entries.data_type(), leaves)?
         .as_struct()
         .clone();
-    let nulls = array.nulls().cloned();
+    let nulls = own_nulls(array.nulls(), leaves);
     Ok(Arc::new(MapArray::try_new(
         Arc::clone(entries),
         offsets,
@@ -58,11 +59,12 @@ pub(super) fn map(
 fn rebased<O: OffsetSizeTrait>(
     offsets: &OffsetBuffer<O>,
     values: &ArrayRef,
+    leaves: Leaves,
 ) -> (OffsetBuffer<O>, ArrayRef) {
     let (first, last) = (offsets[0], offsets[offsets.len() - 1]);
     let values = values.slice(first.as_usize(), (last - first).as_usize());
     if first == O::default() {
-        return (offsets.clone(), values);
+        return (OffsetBuffer::new(own(offsets.inner(), leaves)), values);
     }
     let rebased: Vec<O> = offsets.iter().map(|offset| *offset - first).collect();
     (OffsetBuffer::new(rebased.into()), values)
@@ -75,7 +77,7 @@ pub(super) fn fixed_size_list(
     leaves: Leaves,
 ) -> Result<ArrayRef> {
     let values = fit(array.values(), item.data_type(), leaves)?;
-    let nulls = array.nulls().cloned();
+    let nulls = own_nulls(array.nulls(), leaves);
     let made = FixedSizeListArray::try_new_with_length(
         Arc::clone(item),
         size,
@@ -93,7 +95,7 @@ pub(super) fn structure(array: &StructArray, fields: &Fields, leaves: Leaves) ->
         .zip(fields)
         .map(|(child, field)| fit(child, field.data_type(), leaves));
     let children = children.collect::<Result<Vec<_>>>()?;
-    let nulls = array.nulls().cloned();
+    let nulls = own_nulls(array.nulls(), leaves);
     Ok(Arc::new(StructArray::try_new_with_length(
         fields.clone(),
         children,
@@ -107,9 +109,9 @@ pub(super) fn list_view<O: OffsetSizeTrait>(
     item: &FieldRef,
     leaves: Leaves,
 ) -> Result<ArrayRef> {
-    let (offsets, sizes, values) = dense_list_view(array)?;
+    let (offsets, sizes, values) = dense_list_view(array, leaves)?;
     let values = fit(&values, item.data_type(), leaves)?;
-    let nulls = array.nulls().cloned();
+    let nulls = own_nulls(array.nulls(), leaves);
     Ok(Arc::new(GenericListViewArray::<O>::try_new(
         Arc::clone(item),
         offsets,
@@ -123,6 +125,7 @@ pub(super) fn list_view<O: OffsetSizeTrait>(
 #[allow(clippy::type_complexity)]
 fn dense_list_view<O: OffsetSizeTrait>(
     array: &GenericListViewArray<O>,
+    leaves: Leaves,
 ) -> Result<(ScalarBuffer<O>, ScalarBuffer<O>, ArrayRef)> {
     let size = |row: usize| {
         if array.is_valid(row) {
@@ -132,11 +135,10 @@ fn dense_list_view<O: OffsetSizeTrait>(
         }
     };
     let used: usize = (0..array.len()).map(size).sum();
-    // Rows may share their values; then the child as it is takes less.
-    if array.values().len() <= used {
+    if shares_values(array) {
         return Ok((
-            array.offsets().clone(),
-            array.sizes().clone(),
+            own(array.offsets(), leaves),
+            own(array.sizes(), leaves),
             Arc::clone(array.values()),
         ));
     }
@@ -144,7 +146,7 @@ fn dense_list_view<O: OffsetSizeTrait>(
     let mut sizes = Vec::with_capacity(array.len());
     let mut taken: Vec<u64> = Vec::with_capacity(used);
     for row in 0..array.len() {
-        // No more values are taken than there are, so their number fits.
+        // What is taken is less than the child, whose length has offsets of this width.
         offsets.push(O::usize_as(taken.len()));
         sizes.push(O::usize_as(size(row)));
         let first = array.offsets()[row].as_usize() as u64;
@@ -175,7 +177,7 @@ pub(super) fn union(array: &UnionArray, fields: &UnionFields, leaves: Leaves) ->
     let children = children.collect::<Result<Vec<_>>>()?;
     Ok(Arc::new(UnionArray::try_new(
         fields.clone(),
-        array.type_ids().clone(),
+        own(array.type_ids(), leaves),
         offsets,
         children,
     )?))
@@ -191,13 +193,13 @@ fn dense_union(
     let mut children = Vec::with_capacity(fields.len());
     for (id, _) in fields.iter() {
         let child = array.child(id);
-        let rows: Vec<usize> = (0..array.len())
-            .filter(|row| array.type_id(*row) == id)
-            .collect();
-        if child.len() <= rows.len() {
+        if shares_child(array, id) {
             children.push(Arc::clone(child));
             continue;
         }
+        let rows: Vec<usize> = (0..array.len())
+            .filter(|row| array.type_id(*row) == id)
+            .collect();
         let used: UInt64Array = rows
             .iter()
             .map(|row| u64::from(offsets[*row].unsigned_abs()))

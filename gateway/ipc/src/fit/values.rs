@@ -12,7 +12,7 @@ use arrow_buffer::{ArrowNativeType, BooleanBufferBuilder};
 use arrow_schema::DataType;
 use arrow_select::take::take;
 
-use super::{Leaves, fit};
+use super::{Leaves, fit, is_sparse, own, own_nulls};
 use crate::error::{Error, Result};
 use crate::size::{array_bytes, long_view};
 
@@ -60,15 +60,26 @@ fn too_large(size: u64) -> Error {
 }
 
 /// Views whose buffers hold no more than the views refer to.
-pub(super) fn dense_views<T: ByteViewType + ?Sized>(array: &GenericByteViewArray<T>) -> ArrayRef {
+pub(super) fn dense_views<T: ByteViewType + ?Sized>(
+    array: &GenericByteViewArray<T>,
+    leaves: Leaves,
+) -> Result<ArrayRef> {
+    let is_hidden = |(row, view): (usize, &u128)| array.is_null(row) && long_view(*view) > 0;
+    let nulls = own_nulls(array.nulls(), leaves);
+    if array.null_count() > 0 && array.views().iter().enumerate().any(is_hidden) {
+        let seen = |(row, view): (usize, &u128)| if array.is_null(row) { 0 } else { *view };
+        let views: Vec<u128> = array.views().iter().enumerate().map(seen).collect();
+        let buffers = array.data_buffers().to_vec();
+        let seen = GenericByteViewArray::<T>::try_new(views.into(), buffers, nulls)?;
+        return dense_views(&seen, leaves);
+    }
     let used: u64 = array.views().iter().map(|view| long_view(*view)).sum();
     let held: usize = array.data_buffers().iter().map(|buffer| buffer.len()).sum();
     // Several views may refer to the same bytes; then the buffers as they are take less.
-    if held as u64 <= used {
-        Arc::new(array.clone())
-    } else {
-        Arc::new(array.gc())
+    if held as u64 <= used && !is_sparse(array.views().inner(), leaves) {
+        return Ok(Arc::new(array.clone()));
     }
+    Ok(Arc::new(array.gc()))
 }
 
 /// The values that a dictionary's keys stand for, as `to`.
@@ -102,10 +113,10 @@ pub(super) fn prune<K: ArrowDictionaryKeyType>(
     let unused = share * (values.len() - count) as u64;
     if unused <= (array.len() * size_of::<K::Native>()) as u64 {
         let values = fit(values, value, leaves)?;
-        return Ok(Arc::new(DictionaryArray::<K>::try_new(
-            array.keys().clone(),
-            values,
-        )?));
+        let keys = array.keys();
+        let keys =
+            PrimitiveArray::<K>::new(own(keys.values(), leaves), own_nulls(keys.nulls(), leaves));
+        return Ok(Arc::new(DictionaryArray::<K>::try_new(keys, values)?));
     }
     let kept: UInt64Array = (0_u64..)
         .zip(&used)
@@ -113,7 +124,7 @@ pub(super) fn prune<K: ArrowDictionaryKeyType>(
         .map(|(index, _)| index)
         .collect();
     let values = fit(&take(values, &kept, None)?, value, leaves)?;
-    let keys = renumbered(array.keys(), used.iter());
+    let keys = renumbered(array.keys(), used.iter(), leaves);
     Ok(Arc::new(DictionaryArray::<K>::try_new(keys, values)?))
 }
 
@@ -135,6 +146,7 @@ fn used_values<K: ArrowDictionaryKeyType>(
 fn renumbered<K: ArrowPrimitiveType>(
     keys: &PrimitiveArray<K>,
     used: impl Iterator<Item = bool>,
+    leaves: Leaves,
 ) -> PrimitiveArray<K> {
     let numbers: Vec<usize> = used
         .scan(0, |next, used| {
@@ -149,5 +161,5 @@ fn renumbered<K: ArrowPrimitiveType>(
         K::Native::from_usize(number).unwrap_or_default()
     };
     let renumbered: Vec<K::Native> = keys.values().iter().map(|key| renumber(*key)).collect();
-    PrimitiveArray::new(renumbered.into(), keys.nulls().cloned())
+    PrimitiveArray::new(renumbered.into(), own_nulls(keys.nulls(), leaves))
 }
