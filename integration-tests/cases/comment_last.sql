@@ -1,0 +1,1 @@
+SELECT n FROM (VALUES (1), (2), (3)) AS t(n) ORDER BY n -- LIMIT 1

@@ -1,0 +1,1 @@
+SELECT * FROM tpch.orders LIMIT 0
