@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures::TryStreamExt;
+use http::header::ACCEPT;
 use http::{Method, Request};
 use http_body_util::Full;
 use sluice_wire::http::{
@@ -109,7 +110,9 @@ impl Session {
         let request =
             client
                 .transport
-                .request(Method::POST, "/api/v1/sessions", &client.credentials)?;
+                .request(Method::POST, "/api/v1/sessions", &client.credentials)?
+                // Declared once here, so that SHOW CLIENT and EXPLAIN DELIVERY know it too.
+                .header(ACCEPT, &client.abilities.accept);
         let opened: SessionOpened = client.transport.call(json(request, &asked)?).await?;
         let connection = Connection {
             transport: client.transport.clone(),

@@ -82,8 +82,21 @@ fn wanted(headers: &HeaderMap, query: &ResultParameters) -> Result<Wanted, Failu
     })
 }
 
+/// What a program declares of itself when it opens a session: what `Accept` says of Arrow
+/// streams, beside whatever form it wants this answer in.
+pub(super) fn declared(headers: &HeaderMap, profiles: &ClientProfiles) -> Client {
+    let arrow = ResultParameters {
+        format: Some("arrow".to_owned()),
+        ..ResultParameters::default()
+    };
+    match wanted(headers, &arrow) {
+        Ok(wanted) => client(headers, profiles, &wanted),
+        Err(_) => known(headers, profiles),
+    }
+}
+
 /// What is known of the program by its name.
-pub(super) fn known(headers: &HeaderMap, profiles: &ClientProfiles) -> Client {
+fn known(headers: &HeaderMap, profiles: &ClientProfiles) -> Client {
     let name = headers
         .get(USER_AGENT)
         .and_then(|value| value.to_str().ok());

@@ -30,7 +30,7 @@ pub(super) async fn open(
         settings,
         catalog: request.catalog,
         schema: request.schema,
-        client: reader::known(&headers, &door.settings.clients),
+        client: reader::declared(&headers, &door.settings.clients),
         name: request.name,
         peer: Some(caller.peer),
     };
