@@ -245,12 +245,17 @@ impl Shaper {
         }
     }
 
-    /// One batch of many, if there are any and their dictionaries fit into one.
+    /// One batch of many, if there are any, their dictionaries fit into one, and the whole is
+    /// within the bounds: validity that few parts have is needed for all rows then.
     fn merge(&self, waiting: &[Waiting]) -> Option<RecordBatch> {
         match waiting {
             [] => None,
             [one] => Some(one.batch.clone()),
-            many => concat_batches(&self.schema, many.iter().map(|waiting| &waiting.batch)).ok(),
+            many => {
+                let parts = many.iter().map(|waiting| &waiting.batch);
+                let whole = concat_batches(&self.schema, parts).ok()?;
+                (sliced_bytes(&whole) <= self.bounds.max_bytes).then_some(whole)
+            }
         }
     }
 }
@@ -298,12 +303,19 @@ fn data_buffers(data_type: &DataType) -> u64 {
 }
 
 /// Whether arrow can put arrays of a type together, or says so when it cannot. Runs may outgrow
-/// their ends, and dictionaries inside unions and the like their keys, which arrow does not expect.
+/// their ends, and the keys of dictionaries inside unions and the like, or of nested values, their
+/// type, which arrow does not expect.
 fn is_mergeable(data_type: &DataType, dictionaries: bool) -> bool {
-    use DataType::{Dictionary, LargeList, List, Map, RunEndEncoded, Struct};
+    use DataType::{
+        Binary, Dictionary, LargeBinary, LargeList, LargeUtf8, List, Map, RunEndEncoded, Struct,
+        Utf8,
+    };
     let inside = match data_type {
         RunEndEncoded(_, _) => return false,
-        Dictionary(_, value) => return dictionaries && is_mergeable(value, false),
+        Dictionary(_, value) => {
+            let flat = matches!(**value, Utf8 | LargeUtf8 | Binary | LargeBinary);
+            return dictionaries && (flat || value.is_primitive());
+        }
         List(_) | LargeList(_) | Map(_, _) | Struct(_) => dictionaries,
         _ => false,
     };
