@@ -384,9 +384,9 @@ mod tests {
     #[test]
     fn foreign_forms_of_an_empty_buffer_are_read() {
         for codec in [Codec::Lz4, Codec::Zstd] {
-            assert_eq!(opened(vec![], codec).unwrap(), []);
-            assert_eq!(opened(vec![0; 8], codec).unwrap(), []);
-            assert_eq!(opened(vec![0xff; 8], codec).unwrap(), []);
+            assert!(opened(vec![], codec).unwrap().is_empty());
+            assert!(opened(vec![0; 8], codec).unwrap().is_empty());
+            assert!(opened(vec![0xff; 8], codec).unwrap().is_empty());
         }
     }
 

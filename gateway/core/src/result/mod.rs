@@ -179,6 +179,13 @@ impl ResultStream {
         self.operation.meter().bytes_sent.add(bytes);
     }
 
+    /// Ends the result with an error of the front end's own, when it cannot pass on what it got.
+    pub fn fail(&mut self, error: Error) {
+        if !self.ended {
+            self.end(Some(error));
+        }
+    }
+
     fn count(&mut self, message: &Encoded) {
         let meter = self.operation.meter();
         self.digest.update(&message.header, &message.body);

@@ -48,6 +48,12 @@ impl Opened {
         &self.stream
     }
 
+    /// Ends the result because the door cannot write it, and gives the error that breaks the body.
+    pub(super) fn fail(&mut self, error: Error) -> Error {
+        self.stream.fail(error.clone());
+        error
+    }
+
     /// The next message; `None` at the end.
     pub(super) async fn next(&mut self) -> Option<Result<Encoded>> {
         match self.ahead.pop_front() {

@@ -129,7 +129,7 @@ impl TextFrames {
         let (text, next) = self
             .writer
             .piece(&batch, row)
-            .map_err(|reason| unprintable(&reason.0))?;
+            .map_err(|reason| self.opened.fail(unprintable(&reason.0)))?;
         if next < batch.num_rows() {
             self.step = Step::Rows(batch, next);
         }
