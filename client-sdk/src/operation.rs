@@ -2,7 +2,6 @@
 //! operations. Must not know rows.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -11,6 +10,7 @@ use http::{Method, Request, Response};
 use http_body_util::Full;
 use hyper::body::Incoming;
 use sluice_wire::http::{Action, DeliveryReport, OperationAction, verdict};
+use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::reply;
@@ -33,7 +33,7 @@ pub(crate) struct Operation {
     connection: Arc<Connection>,
     id: String,
     /// Somebody on this side wants it to stop.
-    cancelled: AtomicBool,
+    cancelled: CancellationToken,
 }
 
 impl Operation {
@@ -41,7 +41,7 @@ impl Operation {
         Self {
             connection,
             id,
-            cancelled: AtomicBool::new(false),
+            cancelled: CancellationToken::new(),
         }
     }
 
@@ -108,16 +108,17 @@ impl Operation {
             Some(error) => error,
             None => seen,
         };
-        if self.cancelled.load(Ordering::Relaxed) && explained.kind() == ErrorKind::Incomplete {
-            return Error::new(ErrorKind::Cancelled, "the statement was cancelled")
-                .of_operation(&self.id);
-        }
         explained.of_operation(&self.id)
     }
 
-    /// Stops the statement. One that is over already stays as it is.
+    /// Ends when somebody on this side has cancelled the statement.
+    pub(crate) fn cancelled(&self) -> WaitForCancellationFutureOwned {
+        self.cancelled.clone().cancelled_owned()
+    }
+
+    /// Stops the statement, here at once. One that is over already stays as it is.
     pub(crate) async fn cancel(&self) -> Result<()> {
-        self.cancelled.store(true, Ordering::Relaxed);
+        self.cancelled.cancel();
         let request = self.cancel_request()?;
         let told = self.connection.transport().tell(request).await;
         told.map_err(|error| error.of_operation(&self.id))
@@ -181,8 +182,8 @@ impl Drop for Unfinished {
 pub struct Canceller(pub(crate) Arc<Operation>);
 
 impl Canceller {
-    /// Stops the statement at the gateway. Its stream then ends with an error of kind
-    /// [`Cancelled`](crate::ErrorKind::Cancelled), unless it was complete before.
+    /// Stops the statement at the gateway. Its stream ends at once, whatever of it is on its way,
+    /// with an error of kind [`Cancelled`](crate::ErrorKind::Cancelled), unless it has ended.
     ///
     /// # Errors
     /// When the gateway is not reached or has never heard of the statement.

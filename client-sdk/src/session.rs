@@ -107,12 +107,11 @@ impl Session {
             schema: client.schema.clone(),
             ..OpenSessionRequest::default()
         };
-        let request =
-            client
-                .transport
-                .request(Method::POST, "/api/v1/sessions", &client.credentials)?
-                // Declared once here, so that SHOW CLIENT and EXPLAIN DELIVERY know it too.
-                .header(ACCEPT, &client.abilities.accept);
+        let request = client
+            .transport
+            .request(Method::POST, "/api/v1/sessions", &client.credentials)?
+            // Declared once here, so that SHOW CLIENT and EXPLAIN DELIVERY know it too.
+            .header(ACCEPT, &client.abilities.accept);
         let opened: SessionOpened = client.transport.call(json(request, &asked)?).await?;
         let connection = Connection {
             transport: client.transport.clone(),

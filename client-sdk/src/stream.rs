@@ -13,10 +13,11 @@ use futures::stream::{self, BoxStream, Stream, StreamExt};
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, Response};
 use sluice_wire::http::{DeliveryReport, media};
+use tokio_util::sync::WaitForCancellationFutureOwned;
 
 use crate::client::Abilities;
 use crate::decode::{Decoding, LOOK_AHEAD};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::operation::{Canceller, Operation, Unfinished};
 use crate::proof::{Claim, Totals};
 use crate::reader::{Ended, Next, Reader};
@@ -51,6 +52,7 @@ pub struct ResultStream {
     /// Closed before the statement is stopped, since fields are dropped in their order.
     items: Option<BoxStream<'static, Result<Item>>>,
     proving: Option<Proving>,
+    cancelled: Pin<Box<WaitForCancellationFutureOwned>>,
     unfinished: Unfinished,
     bytes: Arc<AtomicU64>,
     summary: Summary,
@@ -89,6 +91,7 @@ impl ResultStream {
             bytes: reader.bytes(),
             items: Some(items(reader, decoding)),
             proving: None,
+            cancelled: Box::pin(operation.cancelled()),
             unfinished,
             summary: Summary::default(),
         })
@@ -173,6 +176,14 @@ impl Stream for ResultStream {
     type Item = Result<RecordBatch>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        if self.items.is_none() && self.proving.is_none() {
+            return Poll::Ready(None);
+        }
+        if self.cancelled.poll_unpin(cx).is_ready() {
+            // What is still on its way would be read and decoded for nobody.
+            let error = Error::new(ErrorKind::Cancelled, "the statement was cancelled");
+            return self.fail(error);
+        }
         loop {
             if let Some(proving) = &mut self.proving {
                 let claim = ready!(proving.claim.poll_unpin(cx));

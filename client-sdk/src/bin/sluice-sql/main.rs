@@ -9,7 +9,7 @@ mod run;
 mod shell;
 mod split;
 
-use std::io::{self, IsTerminal, Read, Write};
+use std::io::{self, IsTerminal, Read};
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -108,15 +108,22 @@ fn client(args: &Args) -> Result<Client, Problem> {
     if let Some(pin) = &args.pin {
         builder = builder.pinned_certificate(pin);
     }
+    if let Some(user) = args.user.as_deref().or_else(|| user_in(&args.url)) {
+        builder = builder.password(password(user)?);
+    }
     if let Some(user) = &args.user {
-        builder = builder.user(user).password(password(user)?);
-    } else if let Ok(password) = std::env::var("SLUICE_PASSWORD") {
-        // Counts when the URL names the user.
-        builder = builder.password(password);
+        builder = builder.user(user);
     }
     builder
         .build()
         .map_err(|error| Problem::Usage(error.message().to_owned()))
+}
+
+/// The user that a URL names, for whom there is a password to find.
+fn user_in(url: &str) -> Option<&str> {
+    let (_, rest) = url.split_once("://")?;
+    let authority = rest.split(['/', '?']).next()?;
+    authority.rsplit_once('@').map(|(user, _)| user)
 }
 
 /// From the environment, or asked for where somebody can answer.
@@ -128,6 +135,5 @@ fn password(user: &str) -> Result<String, Problem> {
         let hint = "no password: set SLUICE_PASSWORD, or run on a terminal to be asked";
         return Err(Problem::Usage(hint.to_owned()));
     }
-    let _ = io::stderr().flush();
     rpassword::prompt_password(format!("Password for {user}: ")).map_err(Problem::Local)
 }

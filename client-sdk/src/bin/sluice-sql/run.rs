@@ -9,15 +9,15 @@ use sluice_client::render::counted;
 use sluice_client::{ResultStream, Session, report};
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
-use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
+use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use crate::args::Format;
 use crate::output::{Output, unwritable};
 use crate::problem::Problem;
 use crate::progress::{Progress, TICK};
 
-/// How long a cancelled statement may take to say that it is cancelled.
-const PARTING: Duration = Duration::from_secs(5);
+/// How long the gateway may take to answer to a cancellation.
+const PARTING: Duration = Duration::from_secs(2);
 
 /// Bytes that are written to standard output at a time.
 const OUT_BUFFER: usize = 256 << 10;
@@ -151,8 +151,7 @@ impl<'a> Runner<'a> {
     }
 }
 
-/// Writes batch after batch. After Ctrl-C the statement is cancelled, and what it then says is
-/// what counts.
+/// Writes batch after batch. Ctrl-C cancels the statement, of which the stream then knows.
 async fn deliver<W: Write>(
     stream: &mut ResultStream,
     output: &mut Output<W>,
@@ -161,20 +160,15 @@ async fn deliver<W: Write>(
 ) -> Result<(), Problem> {
     let canceller = stream.canceller();
     let mut tick = ticker();
-    let mut give_up = None;
     loop {
-        let parting = sleep_until(give_up.unwrap_or_else(Instant::now));
         tokio::select! {
             next = stream.next() => match next {
                 Some(batch) => output.write(&batch?).map_err(Problem::of_output)?,
                 None => return Ok(()),
             },
-            () = interrupts.next(), if give_up.is_none() => {
-                give_up = Some(Instant::now() + PARTING);
-                canceller.cancel().await?;
-            }
-            () = parting, if give_up.is_some() => {
-                return Err(Problem::Interrupted);
+            () = interrupts.next() => {
+                // Closing the stream says the same to a gateway that does not answer.
+                let _ = timeout(PARTING, canceller.cancel()).await;
             }
             _ = tick.tick() => {
                 let summary = stream.summary();
