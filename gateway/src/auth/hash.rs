@@ -1,70 +1,91 @@
 //! Password hashes as PHC strings of argon2id: making, reading, checking. Must not know whose
 //! they are.
 
+use argon2::password_hash::PasswordHasher;
 use argon2::password_hash::phc::PasswordHash;
-use argon2::password_hash::{PasswordHasher, PasswordVerifier};
-use argon2::{Argon2, Params};
+use argon2::{Algorithm, Argon2, Block, Params, Version};
+use subtle::ConstantTimeEq;
 
 /// What a hash may ask for at most, so that one line of a file cannot stop the gateway.
 const MAX_MEMORY_KIB: u32 = 1 << 20;
 const MAX_PASSES: u32 = 16;
 
 /// A checked argon2id hash.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone)]
 pub(super) struct Hash {
-    phc: PasswordHash,
     text: String,
-    cost: u64,
+    params: Params,
+    salt: Vec<u8>,
+    output: Vec<u8>,
+}
+
+/// What a check works in. Megabytes that are allocated anew for each check, and aligned, tear
+/// holes into the heap that are never filled again; so they are kept and lent.
+#[derive(Default)]
+pub(super) struct Memory(Vec<Block>);
+
+impl std::fmt::Debug for Hash {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Hash(***)")
+    }
 }
 
 impl Hash {
     /// Reads a PHC string.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
-        let phc = PasswordHash::new(text)
-            .map_err(|error| format!("not a PHC string ({error}); {HOW}"))?;
-        if phc.algorithm.as_str() != "argon2id" {
-            return Err(format!(
-                "algorithm `{}`, allowed: `argon2id`; {HOW}",
-                phc.algorithm
-            ));
+        let wrong = |text: &dyn std::fmt::Display| format!("{text}; {HOW}");
+        let phc = PasswordHash::new(text).map_err(|error| wrong(&error))?;
+        let (algorithm, version) = (phc.algorithm.as_str(), phc.version);
+        if algorithm != "argon2id" || version != Some(Version::V0x13.into()) {
+            return Err(wrong(&format!(
+                "algorithm `{algorithm}`, allowed: argon2id with v=19"
+            )));
         }
-        let params = Params::try_from(&phc).map_err(|error| format!("{error}; {HOW}"))?;
+        let params = Params::try_from(&phc).map_err(|error| wrong(&error))?;
         if params.m_cost() > MAX_MEMORY_KIB || params.t_cost() > MAX_PASSES {
-            return Err(format!(
-                "asks for more than m={MAX_MEMORY_KIB} or t={MAX_PASSES}; {HOW}"
-            ));
+            let most = format!("allowed: up to m={MAX_MEMORY_KIB} and t={MAX_PASSES}");
+            return Err(wrong(&most));
         }
-        if phc.salt.is_none() || phc.hash.is_none() {
-            return Err(format!("holds no salt or no hash; {HOW}"));
-        }
-        let cost = u64::from(params.m_cost()) * u64::from(params.t_cost());
+        let (Some(salt), Some(output)) = (phc.salt, phc.hash) else {
+            return Err(wrong(&"holds no salt or no hash"));
+        };
+        let (salt, output) = (salt.as_ref().to_vec(), output.as_bytes().to_vec());
         Ok(Self {
-            phc,
             text: text.to_owned(),
-            cost,
+            params,
+            salt,
+            output,
         })
     }
 
     /// The hash of a random password, which costs as much to check as `like` does.
     pub(super) fn decoy(like: Option<&Self>) -> Result<Self, String> {
-        let params = like
-            .and_then(|hash| Params::try_from(&hash.phc).ok())
-            .unwrap_or_default();
+        let params = like.map(|hash| hash.params.clone()).unwrap_or_default();
         let mut password = [0; 32];
         getrandom::fill(&mut password).map_err(|error| error.to_string())?;
         Self::parse(&with_params(&password, params)?)
     }
 
     /// Whether it is `password`'s. Takes tens of milliseconds and megabytes, on purpose.
-    pub(super) fn is_of(&self, password: &str) -> bool {
-        Argon2::default()
-            .verify_password(password.as_bytes(), &self.phc)
-            .is_ok()
+    pub(super) fn is_of(&self, password: &str, memory: &mut Memory) -> bool {
+        let blocks = self.params.block_count();
+        if memory.0.len() < blocks {
+            memory.0 = vec![Block::default(); blocks];
+        }
+        let argon2 = Argon2::new(Algorithm::Argon2id, Version::V0x13, self.params.clone());
+        let mut output = vec![0; self.output.len()];
+        let hashed = argon2.hash_password_into_with_memory(
+            password.as_bytes(),
+            &self.salt,
+            &mut output,
+            &mut memory.0[..blocks],
+        );
+        hashed.is_ok() && output.ct_eq(&self.output).into()
     }
 
     /// Memory times passes: what a check costs, for comparing.
     pub(super) fn cost(&self) -> u64 {
-        self.cost
+        u64::from(self.params.m_cost()) * u64::from(self.params.t_cost())
     }
 
     /// The PHC string.
@@ -84,7 +105,7 @@ pub fn hash(password: &str) -> Result<String, String> {
 }
 
 fn with_params(password: &[u8], params: Params) -> Result<String, String> {
-    let argon2 = Argon2::new(argon2::Algorithm::Argon2id, argon2::Version::V0x13, params);
+    let argon2 = Argon2::new(Algorithm::Argon2id, Version::V0x13, params);
     let hash = argon2
         .hash_password(password)
         .map_err(|error| error.to_string())?;
@@ -94,6 +115,8 @@ fn with_params(password: &[u8], params: Params) -> Result<String, String> {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use argon2::password_hash::PasswordVerifier;
+
     use super::*;
 
     #[test]
@@ -104,8 +127,13 @@ mod tests {
             "{text}"
         );
         let hash = Hash::parse(&text).unwrap();
-        assert!(hash.is_of("s3cret"));
-        assert!(!hash.is_of("s3cret "));
+        let mut memory = Memory::default();
+        for _ in 0..2 {
+            assert!(hash.is_of("s3cret", &mut memory));
+            assert!(!hash.is_of("s3cret ", &mut memory));
+        }
+        let phc = PasswordHash::new(&text).unwrap();
+        Argon2::default().verify_password(b"s3cret", &phc).unwrap();
     }
 
     #[test]

@@ -5,6 +5,7 @@ pub mod file;
 pub mod hash;
 pub mod none;
 mod remembered;
+mod same;
 mod slowdown;
 
 use std::sync::Arc;

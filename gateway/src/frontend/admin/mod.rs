@@ -150,9 +150,12 @@ fn plain(status: StatusCode, text: String) -> Response<Full<Bytes>> {
 mod tests {
     use std::collections::HashMap;
 
+    use sluice_core::delivery::Report;
     use sluice_core::engine::{Dialect, Engine, EngineSession, SessionOptions};
     use sluice_core::error::{Error, Result};
+    use sluice_core::operation::Operation;
     use sluice_core::service::{GatewayParts, Limits, Observer};
+    use sluice_core::session::Session;
     use sluice_core::settings::{Defaults, Policy};
     use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 
@@ -185,6 +188,16 @@ mod tests {
         }
     }
 
+    /// Takes no notice of anything.
+    struct Deaf;
+
+    impl Observer for Deaf {
+        fn session_opened(&self, _: &Session) {}
+        fn session_closed(&self, _: &Session) {}
+        fn operation_started(&self, _: &Operation) {}
+        fn operation_ended(&self, _: &Operation, _: &Report) {}
+    }
+
     fn gateway(ready: bool) -> Gateway {
         let engine: Arc<dyn Engine> = Arc::new(Probed(ready));
         let hour = Duration::from_secs(3600);
@@ -204,7 +217,7 @@ mod tests {
                 operation_memory: 1 << 20,
             },
             pool: Arc::new(sluice_ipc::Pool::new(1)),
-            observer: Arc::new(crate::observe::Metrics::new()) as Arc<dyn Observer>,
+            observer: Arc::new(Deaf),
         })
     }
 
