@@ -168,6 +168,39 @@ pub(crate) fn children(data_type: &DataType) -> Vec<&FieldRef> {
     }
 }
 
+/// Whether values of a type have neither children nor another dictionary.
+pub(crate) fn is_flat(data_type: &DataType) -> bool {
+    !matches!(data_type, DataType::Dictionary(_, _)) && !data_type.is_nested()
+}
+
+/// Whether lists of a type may have more items than bytes. Nothing bounds how many, and arrow
+/// counts them with 32 bits.
+pub(crate) fn has_weightless_items(data_type: &DataType) -> bool {
+    let is_list = matches!(
+        data_type,
+        DataType::List(_)
+            | DataType::LargeList(_)
+            | DataType::ListView(_)
+            | DataType::LargeListView(_)
+            | DataType::Map(_, _)
+            | DataType::FixedSizeList(_, _)
+    );
+    children(data_type).into_iter().any(|child| {
+        is_list && is_weightless(child.data_type()) || has_weightless_items(child.data_type())
+    })
+}
+
+fn is_weightless(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::Null | DataType::FixedSizeBinary(0) | DataType::FixedSizeList(_, 0) => true,
+        DataType::Struct(fields) => fields.iter().all(|field| is_weightless(field.data_type())),
+        DataType::FixedSizeList(item, _) => is_weightless(item.data_type()),
+        DataType::RunEndEncoded(_, _) => true,
+        DataType::Dictionary(_, value) => is_weightless(value),
+        _ => false,
+    }
+}
+
 /// Whether two types have the same values, layout and struct names: they may differ in nullability,
 /// in metadata and in the names that the items of lists and maps and the values of runs go by.
 pub(crate) fn same_values(one: &DataType, other: &DataType) -> bool {
@@ -266,6 +299,18 @@ mod tests {
             .unwrap_err();
             assert!(error.to_string().contains("bad"), "{error}");
         }
+    }
+
+    #[test]
+    fn items_without_bytes_are_known() {
+        assert!(has_weightless_items(&list(list(DataType::Null))));
+        assert!(has_weightless_items(&list(DataType::Struct(
+            Fields::empty()
+        ))));
+        assert!(
+            !has_weightless_items(&list(list(DataType::Int8)))
+                && !has_weightless_items(&DataType::Null)
+        );
     }
 
     #[test]

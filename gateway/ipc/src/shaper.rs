@@ -9,7 +9,7 @@ use arrow_schema::{DataType, SchemaRef, UnionMode};
 use arrow_select::concat::concat_batches;
 
 use crate::error::Result;
-use crate::fields::children;
+use crate::fields::{children, has_weightless_items};
 use crate::fit::{compact, label};
 use crate::size::sliced_bytes;
 
@@ -70,10 +70,9 @@ impl Shaper {
             max_bytes: bounds.max_bytes.max(1),
         };
         let target = TARGET * buffers.max(1);
-        let merges = schema
-            .fields()
-            .iter()
-            .all(|field| is_mergeable(field.data_type(), true));
+        let merges = schema.fields().iter().all(|field| {
+            is_mergeable(field.data_type(), true) && !has_weightless_items(field.data_type())
+        });
         Self {
             schema,
             bounds,

@@ -206,26 +206,28 @@ fn list_bytes<O: OffsetSizeTrait>(
 }
 
 fn list_view_bytes<O: OffsetSizeTrait>(array: &GenericListViewArray<O>, rows: &Rows<'_>) -> u64 {
-    let used = list_view_used(array, rows);
-    // Rows that share their values are sent with the whole child, once.
-    let values = used.min(array_bytes(array.values()));
-    (rows.count * 2 * size_of::<O>()) as u64 + values
-}
-
-fn list_view_used<O: OffsetSizeTrait>(array: &GenericListViewArray<O>, rows: &Rows<'_>) -> u64 {
     let (offsets, sizes) = (array.offsets(), array.sizes());
     let ranges: Vec<_> = rows
         .each()
         .filter(|row| array.is_valid(*row))
         .map(|row| offsets[row].as_usize()..offsets[row].as_usize() + sizes[row].as_usize())
         .collect();
-    bytes(array.values(), &Rows::of(&ranges))
+    (rows.count * 2 * size_of::<O>()) as u64 + child_bytes(array.values(), &Rows::of(&ranges))
 }
 
-/// Whether the values of a list view take less as they are than one by one for each row.
-pub(crate) fn shares_values<O: OffsetSizeTrait>(array: &GenericListViewArray<O>) -> bool {
-    let all = 0..array.len();
-    array_bytes(array.values()) <= list_view_used(array, &Rows::of(std::slice::from_ref(&all)))
+/// Bytes of the `used` rows of a child, or of the whole child if rows share their values. The whole
+/// also bounds the work: list views of list views could refer to more rows than can be counted.
+fn child_bytes(child: &dyn Array, used: &Rows<'_>) -> u64 {
+    if shares(child, used.count) {
+        array_bytes(child)
+    } else {
+        bytes(child, used)
+    }
+}
+
+/// Whether a child of which `used` rows are referred to, some more than once, is sent as it is.
+pub(crate) fn shares(child: &dyn Array, used: usize) -> bool {
+    child.len() <= used
 }
 
 fn union_bytes(array: &UnionArray, rows: &Rows<'_>) -> u64 {
@@ -237,27 +239,17 @@ fn union_bytes(array: &UnionArray, rows: &Rows<'_>) -> u64 {
         return rows.count as u64 + children.sum::<u64>();
     }
     let children = fields.iter().map(|(id, _)| {
-        let used = child_used(array, id, rows);
-        // As with list views; but what is taken out of a union is taken out of its children too.
+        let of_child = rows.each().filter(|row| array.type_id(*row) == id);
+        let ranges = merged(of_child.map(|row| array.value_offset(row)));
+        let used = Rows::of(&ranges);
+        // What is taken out of a union one by one is taken out of its children too.
         if rows.is_slice() {
-            used.min(array_bytes(array.child(id)))
+            child_bytes(array.child(id), &used)
         } else {
-            used
+            bytes(array.child(id), &used)
         }
     });
     (rows.count * (1 + size_of::<i32>())) as u64 + children.sum::<u64>()
-}
-
-fn child_used(array: &UnionArray, id: i8, rows: &Rows<'_>) -> u64 {
-    let of_child = rows.each().filter(|row| array.type_id(*row) == id);
-    let ranges = merged(of_child.map(|row| array.value_offset(row)));
-    bytes(array.child(id), &Rows::of(&ranges))
-}
-
-/// Whether a child of a dense union takes less as it is than one by one for each row.
-pub(crate) fn shares_child(array: &UnionArray, id: i8) -> bool {
-    let all = 0..array.len();
-    array_bytes(array.child(id)) <= child_used(array, id, &Rows::of(std::slice::from_ref(&all)))
 }
 
 fn run_bytes<R: RunEndIndexType>(array: &RunArray<R>, rows: &Rows<'_>) -> u64 {

@@ -18,8 +18,10 @@ use arrow_schema::SchemaRef;
 use self::arrays::{Means, Source};
 use self::schema::{Known, check_version, same};
 use crate::error::{Error, Result};
+use crate::fields::is_flat;
 use crate::frames::{Limits, parse};
 use crate::message::{Codec, Message};
+use crate::size::array_bytes;
 
 /// Reads the messages of one stream in their order. Whatever they hold, it answers with a batch that
 /// is valid in full or with an error, and takes no more memory than its limits say.
@@ -182,13 +184,31 @@ impl Decoder {
         if !batch.isDelta() {
             return Ok((id, values));
         }
+        Ok((id, self.extended(id, &values)?))
+    }
+
+    /// The values of a dictionary with more of them.
+    fn extended(&self, id: i64, values: &ArrayRef) -> Result<ArrayRef> {
         let Some(before) = self.dictionaries.get(&id) else {
-            return Err(Error::header(
-                MESSAGE,
-                format!("values are added to dictionary {id}, which is not there"),
-            ));
+            let rule = format!("values are added to dictionary {id}, which is not there");
+            return Err(Error::header("dictionary", rule));
         };
-        Ok((id, arrow_select::concat::concat(&[before, &values])?))
+        // Arrow panics where lists of lists or inner dictionaries outgrow their type.
+        if !is_flat(values.data_type()) {
+            return Err(Error::unsupported(format!(
+                "adding values to a dictionary of {}",
+                values.data_type()
+            )));
+        }
+        let (size, limit) = (array_bytes(before) + array_bytes(values), i32::MAX as u64);
+        if size > limit {
+            return Err(Error::TooLarge {
+                what: "a dictionary with added values",
+                size,
+                limit,
+            });
+        }
+        Ok(arrow_select::concat::concat(&[before, values])?)
     }
 
     fn source<'a>(

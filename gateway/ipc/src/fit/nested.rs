@@ -16,7 +16,7 @@ use arrow_select::take::take;
 
 use super::{Leaves, fit, own, own_nulls};
 use crate::error::{Error, Result};
-use crate::size::{shares_child, shares_values};
+use crate::size::shares;
 
 pub(super) fn list<O: OffsetSizeTrait>(
     array: &GenericListArray<O>,
@@ -135,7 +135,7 @@ fn dense_list_view<O: OffsetSizeTrait>(
         }
     };
     let used: usize = (0..array.len()).map(size).sum();
-    if shares_values(array) {
+    if shares(array.values(), used) {
         return Ok((
             own(array.offsets(), leaves),
             own(array.sizes(), leaves),
@@ -193,13 +193,13 @@ fn dense_union(
     let mut children = Vec::with_capacity(fields.len());
     for (id, _) in fields.iter() {
         let child = array.child(id);
-        if shares_child(array, id) {
-            children.push(Arc::clone(child));
-            continue;
-        }
         let rows: Vec<usize> = (0..array.len())
             .filter(|row| array.type_id(*row) == id)
             .collect();
+        if shares(child, rows.len()) {
+            children.push(Arc::clone(child));
+            continue;
+        }
         let used: UInt64Array = rows
             .iter()
             .map(|row| u64::from(offsets[*row].unsigned_abs()))

@@ -14,6 +14,7 @@ use arrow_select::take::take;
 
 use super::{Leaves, fit, is_sparse, own, own_nulls};
 use crate::error::{Error, Result};
+use crate::fields::has_weightless_items;
 use crate::size::{array_bytes, long_view};
 
 /// What a column with 32-bit offsets can hold.
@@ -86,6 +87,11 @@ pub(super) fn dense_views<T: ByteViewType + ?Sized>(
 pub(super) fn hydrate(array: &dyn Array, to: &DataType, leaves: Leaves) -> Result<ArrayRef> {
     if array.is_empty() {
         return Ok(new_empty_array(to));
+    }
+    if has_weightless_items(to) {
+        return Err(Error::unsupported(format!(
+            "a dictionary of {to} for a reader of plain values"
+        )));
     }
     let size = array_bytes(array);
     if size > MOST {
