@@ -21,6 +21,7 @@ pub mod profile;
 mod quota;
 pub mod result;
 mod run;
+mod shared;
 pub mod service;
 pub mod session;
 pub mod settings;

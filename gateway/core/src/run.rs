@@ -12,9 +12,9 @@ use crate::engine::{EngineSession, Execution, MetadataRequest, Query};
 use crate::error::{Error, ErrorKind, Result};
 use crate::operation::{Operation, Parts};
 use crate::result::{Form, source};
-use crate::service::Shared;
 use crate::session::Session;
 use crate::settings::{Change, Row, Source, Unknown};
+use crate::shared::Shared;
 use crate::statement::{self, Statement};
 
 /// What an operation does.

@@ -3,8 +3,7 @@
 //! statement is run (that is `run`).
 
 use std::collections::HashMap;
-use std::hash::Hash;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use sluice_ipc::Pool;
@@ -23,10 +22,8 @@ use crate::run::{self, Task};
 pub use crate::session::OpenSession;
 use crate::session::Session;
 use crate::settings::{Defaults, Frozen, Policy, Settings, Source, Unknown};
-use crate::statement::{self, Statement, literal_limit, redact};
-
-/// Operations that are over and still answer for themselves, at most.
-const RECORDS: usize = 4096;
+use crate::shared::{Shared, lock, stopping};
+use crate::statement::{self, Statement, redact};
 
 /// What a statement is executed with.
 #[derive(Clone, Debug, Default)]
@@ -98,23 +95,6 @@ pub struct GatewayParts {
 #[derive(Clone)]
 pub struct Gateway {
     pub(crate) shared: Arc<Shared>,
-}
-
-pub(crate) struct Shared {
-    pub(crate) engines: HashMap<String, Arc<dyn Engine>>,
-    pub(crate) default_engine: String,
-    defaults: Arc<Defaults>,
-    policy: Arc<Policy>,
-    limits: Limits,
-    means: Arc<Means>,
-    sessions: Mutex<HashMap<Handle, Arc<Session>>>,
-    operations: Mutex<HashMap<Handle, Arc<Operation>>>,
-    session_quota: Arc<Quota>,
-    operation_quota: Arc<Quota>,
-    /// No new sessions and statements from now on.
-    draining: CancellationToken,
-    /// The root of every session's token.
-    cancellation: CancellationToken,
 }
 
 impl Gateway {
@@ -496,78 +476,6 @@ impl Gateway {
     }
 }
 
-impl Shared {
-    /// The engine that a statement with `settings` goes to.
-    pub(crate) fn engine_name<'a>(&'a self, settings: &'a Frozen) -> &'a str {
-        settings.engine.as_deref().unwrap_or(&self.default_engine)
-    }
-
-    /// The bound on the rows of `query`: its own literal `LIMIT`, and what settings and caller ask.
-    pub(crate) fn row_bound(
-        &self,
-        query: &statement::Query,
-        settings: &Frozen,
-        asked: Option<u64>,
-    ) -> RowBound {
-        let dialect = self
-            .engines
-            .get(self.engine_name(settings))
-            .map(|engine| engine.dialect());
-        RowBound {
-            literal: dialect.and_then(|dialect| literal_limit(&query.text, dialect)),
-            told: [asked, Some(settings.max_rows)]
-                .into_iter()
-                .flatten()
-                .filter(|rows| *rows > 0)
-                .min(),
-        }
-    }
-
-    fn forget_session(&self, session: &Arc<Session>) {
-        if lock(&self.sessions).remove(&session.id()).is_none() {
-            return;
-        }
-        let running: Vec<_> = lock(&self.operations)
-            .values()
-            .filter(|operation| operation.session() == session.id())
-            .cloned()
-            .collect();
-        for operation in running {
-            operation.cancel();
-        }
-        session.cancellation().cancel();
-        self.means.observer.session_closed(session);
-    }
-
-    fn sweep(&self) {
-        let idle: Vec<_> = lock(&self.sessions)
-            .values()
-            .filter(|session| session.idle() >= self.limits.session_idle)
-            .cloned()
-            .collect();
-        for session in idle {
-            self.forget_session(&session);
-        }
-        let all: Vec<_> = lock(&self.operations).values().cloned().collect();
-        for operation in &all {
-            if operation.unread_for() >= self.limits.result_idle {
-                operation.finish(Some(unread(self.limits.result_idle)));
-            }
-        }
-        let mut over: Vec<_> = all
-            .iter()
-            .filter_map(|operation| operation.over_for().map(|age| (age, operation.id())))
-            .collect();
-        over.sort_unstable_by_key(|(age, _)| *age);
-        let mut operations = lock(&self.operations);
-        for (index, (age, id)) in over.into_iter().enumerate() {
-            if age >= self.limits.operation_retention || index >= RECORDS {
-                operations.remove(&id);
-            }
-        }
-    }
-}
-
 /// Does something when its caller goes away, unless it was told that all went well.
 struct Abandoned<F: FnMut()> {
     act: F,
@@ -590,27 +498,4 @@ impl<F: FnMut()> Drop for Abandoned<F> {
             (self.act)();
         }
     }
-}
-
-fn unread(after: Duration) -> Error {
-    Error::new(
-        ErrorKind::Gone,
-        format!(
-            "nobody fetched the result within limits.result_idle_timeout ({} s); run the statement again",
-            after.as_secs()
-        ),
-    )
-}
-
-fn stopping() -> Error {
-    Error::new(
-        ErrorKind::Overloaded,
-        "the gateway is stopping; try again at another one",
-    )
-    .with_sqlstate("57P01")
-}
-
-fn lock<K: Eq + Hash, V>(table: &Mutex<HashMap<K, V>>) -> MutexGuard<'_, HashMap<K, V>> {
-    // Single map calls: a panic elsewhere leaves the table whole.
-    table.lock().unwrap_or_else(PoisonError::into_inner)
 }
