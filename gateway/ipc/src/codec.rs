@@ -170,12 +170,15 @@ pub(crate) fn decompress(
     }
     let length = length as u64;
     if length > *allowed {
-        return Err(Broken::TooLarge {
-            size: length,
-            limit: *allowed,
-        });
+        let (size, limit) = (length, *allowed);
+        return Err(Broken::TooLarge { size, limit });
     }
     *allowed -= length;
+    unfold(frame, codec, length)
+}
+
+/// Decompresses a frame that is to give `length` bytes, for which memory is taken only if it can.
+fn unfold(frame: &[u8], codec: Codec, length: u64) -> Result<Buffer, Broken> {
     let most = match codec {
         Codec::Zstd => most_of_zstd(frame),
         Codec::Lz4 | Codec::None => most_of_lz4(frame),
@@ -185,7 +188,7 @@ pub(crate) fn decompress(
             "a frame is too short for the length before it",
         ));
     }
-    // `length` is at most `allowed`, which began as a limit for this machine's memory.
+    // The length is within the limit, which is for this machine's memory.
     let length =
         usize::try_from(length).map_err(|_| Broken::rule("a length is over the address space"))?;
     let mut out = Vec::new();

@@ -18,7 +18,8 @@ use arrow_schema::DataType;
 /// children; not of the buffers behind them, and without padding.
 ///
 /// A validity bitmap counts where there is a null. Dictionaries count as the values that they stand
-/// for, which is what most readers are sent; views as views, each with its own bytes.
+/// for, which is what most readers are sent; views as views, each with its own bytes. Where rows of
+/// list views or unions share values that share values in turn, it is an estimate.
 pub fn sliced_bytes(batch: &RecordBatch) -> u64 {
     batch
         .columns()

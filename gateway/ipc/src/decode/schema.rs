@@ -221,61 +221,69 @@ fn check_values(field: &FbField<'_>, version: MetadataVersion) -> Result<(), Str
 }
 
 fn check_number(field: &FbField<'_>) -> Result<(), String> {
-    let known = match field.type_type() {
+    const NONE: &str = "no type";
+    let exists = match field.type_type() {
         Type::Int => {
-            let int = field.type_as_int().ok_or("no type")?;
+            let int = field.type_as_int().ok_or(NONE)?;
             return check_width(int.bitWidth(), &[8, 16, 32, 64]);
         }
         Type::Decimal => {
-            let decimal = field.type_as_decimal().ok_or("no type")?;
-            let digits = match decimal.bitWidth() {
-                32 => 9,
-                64 => 18,
-                128 => 38,
-                256 => 76,
-                width => return Err(format!("a decimal of {width} bits")),
-            };
-            (1..=digits).contains(&decimal.precision())
-                && (-digits..=digits).contains(&decimal.scale())
+            let decimal = field.type_as_decimal().ok_or(NONE)?;
+            is_decimal(decimal.bitWidth(), decimal.precision(), decimal.scale())
         }
         Type::FloatingPoint => {
-            let precision = field.type_as_floating_point().ok_or("no type")?.precision();
+            let precision = field.type_as_floating_point().ok_or(NONE)?.precision();
             matches!(
                 precision,
                 Precision::HALF | Precision::SINGLE | Precision::DOUBLE
             )
         }
         Type::Date => {
-            let unit = field.type_as_date().ok_or("no type")?.unit();
+            let unit = field.type_as_date().ok_or(NONE)?.unit();
             matches!(unit, DateUnit::DAY | DateUnit::MILLISECOND)
         }
         Type::Time => {
-            let time = field.type_as_time().ok_or("no type")?;
-            match time.bitWidth() {
-                32 => matches!(time.unit(), TimeUnit::SECOND | TimeUnit::MILLISECOND),
-                64 => matches!(time.unit(), TimeUnit::MICROSECOND | TimeUnit::NANOSECOND),
-                _ => false,
-            }
+            let time = field.type_as_time().ok_or(NONE)?;
+            is_time(time.bitWidth(), time.unit())
         }
-        Type::Timestamp => is_unit(field.type_as_timestamp().ok_or("no type")?.unit()),
-        Type::Duration => is_unit(field.type_as_duration().ok_or("no type")?.unit()),
-        Type::Interval => {
-            let unit = field.type_as_interval().ok_or("no type")?.unit();
-            matches!(
-                unit,
-                IntervalUnit::YEAR_MONTH | IntervalUnit::DAY_TIME | IntervalUnit::MONTH_DAY_NANO
-            )
-        }
+        Type::Timestamp => is_unit(field.type_as_timestamp().ok_or(NONE)?.unit()),
+        Type::Duration => is_unit(field.type_as_duration().ok_or(NONE)?.unit()),
+        Type::Interval => is_interval(field.type_as_interval().ok_or(NONE)?.unit()),
         other => return Err(format!("type {other:?} is not supported")),
     };
-    if known {
-        Ok(())
-    } else {
-        Err(format!(
-            "a form of type {:?} that does not exist",
-            field.type_type()
-        ))
+    if exists {
+        return Ok(());
     }
+    Err(format!(
+        "a form of type {:?} that does not exist",
+        field.type_type()
+    ))
+}
+
+fn is_decimal(width: i32, precision: i32, scale: i32) -> bool {
+    let digits = match width {
+        32 => 9,
+        64 => 18,
+        128 => 38,
+        256 => 76,
+        _ => return false,
+    };
+    (1..=digits).contains(&precision) && (-digits..=digits).contains(&scale)
+}
+
+fn is_time(width: i32, unit: TimeUnit) -> bool {
+    match width {
+        32 => matches!(unit, TimeUnit::SECOND | TimeUnit::MILLISECOND),
+        64 => matches!(unit, TimeUnit::MICROSECOND | TimeUnit::NANOSECOND),
+        _ => false,
+    }
+}
+
+fn is_interval(unit: IntervalUnit) -> bool {
+    matches!(
+        unit,
+        IntervalUnit::YEAR_MONTH | IntervalUnit::DAY_TIME | IntervalUnit::MONTH_DAY_NANO
+    )
 }
 
 fn is_unit(unit: TimeUnit) -> bool {
