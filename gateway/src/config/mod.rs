@@ -1,4 +1,4 @@
-//! Configuration in two steps: [`raw`], the file's shape, to [`Config`], checked and typed.
+//! Configuration in two steps: `raw`, the file's shape, to [`Config`], checked and typed.
 //!
 //! ```text
 //!   built-in defaults < file < SLUICE__SECTION__KEY < --set section.key=value
