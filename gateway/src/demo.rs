@@ -76,7 +76,7 @@ async fn start(options: Options) -> Result<Running, Box<dyn Error + Send + Sync>
 }
 
 fn client(running: &Running) -> Result<Client, sluice_client::Error> {
-    Client::builder(&format!("sluice://{}", running.address))
+    Client::builder(format!("sluice://{}", running.address))
         .user("demo")
         .pinned_certificate(running.certificate().sha256())
         .build()

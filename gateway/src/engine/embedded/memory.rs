@@ -55,7 +55,7 @@ pub(super) struct Pool {
 }
 
 impl Pool {
-    pub(super) fn new(limit: usize, total: &Arc<Total>) -> Arc<dyn MemoryPool> {
+    pub(super) fn shared(limit: usize, total: &Arc<Total>) -> Arc<dyn MemoryPool> {
         let fair = FairSpillPool::new(limit.min(total.limit));
         Arc::new(Self {
             fair,
@@ -132,7 +132,7 @@ mod tests {
     #[test]
     fn one_statement_has_its_limit_and_all_have_theirs() {
         let total = Total::new(100);
-        let (a, b) = (Pool::new(80, &total), Pool::new(80, &total));
+        let (a, b) = (Pool::shared(80, &total), Pool::shared(80, &total));
         let first = MemoryConsumer::new("first").register(&a);
         let second = MemoryConsumer::new("second").register(&b);
         assert!(first.try_grow(81).is_err());

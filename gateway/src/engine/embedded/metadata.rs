@@ -1,12 +1,12 @@
 //! Questions about catalogs, schemas, tables, columns, functions and types, answered with the
 //! columns of JDBC's `DatabaseMetaData`.
 //!
-//! Owns the shapes of the answers and the matching of patterns. Must not know who asks.
+//! Owns the shapes of the answers. Must not know who asks.
 
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, Int16Array, Int32Array, RecordBatch, RecordBatchOptions, StringArray};
-use arrow_schema::{DataType, Field, Schema};
+use arrow_array::RecordBatch;
+use arrow_schema::Field;
 use datafusion::catalog::SchemaProvider;
 use datafusion::catalog::information_schema::INFORMATION_SCHEMA;
 use datafusion::common::TableReference;
@@ -16,6 +16,9 @@ use sluice_core::engine::MetadataRequest;
 use sluice_core::error::Result;
 
 use super::error::translate;
+use super::like::matches;
+use super::rows::Kind::{self, Int, Short, Text};
+use super::rows::{Value, batch, int, text};
 use super::types::JdbcType;
 
 /// Answers one question.
@@ -78,31 +81,6 @@ pub(super) async fn answer(state: &SessionState, request: MetadataRequest) -> Re
             batch(&TYPE_INFO, JdbcType::all().iter().map(type_row).collect())
         }
     }
-}
-
-/// The type of an answer's column.
-#[derive(Clone, Copy)]
-enum Kind {
-    Text,
-    Int,
-    Short,
-}
-use Kind::{Int, Short, Text};
-
-/// A value of an answer. `None` fits all kinds.
-#[derive(Clone)]
-enum Value {
-    None,
-    Text(String),
-    Int(i32),
-}
-
-fn text(value: impl Into<String>) -> Value {
-    Value::Text(value.into())
-}
-
-fn int(value: Option<i32>) -> Value {
-    value.map_or(Value::None, Value::Int)
 }
 
 const TABLE_TYPES: [&str; 4] = ["LOCAL TEMPORARY", "SYSTEM TABLE", "TABLE", "VIEW"];
@@ -388,118 +366,4 @@ fn type_row(jdbc: &JdbcType) -> Vec<Value> {
         Value::None,
         int(jdbc.radix),
     ]
-}
-
-/// An answer of these columns.
-fn batch(columns: &[(&str, Kind)], rows: Vec<Vec<Value>>) -> Result<RecordBatch> {
-    let count = rows.len();
-    let mut fields = Vec::with_capacity(columns.len());
-    let mut arrays = Vec::with_capacity(columns.len());
-    for (index, (name, kind)) in columns.iter().enumerate() {
-        let values = rows
-            .iter()
-            .map(|row| row.get(index).unwrap_or(&Value::None));
-        let array = array(*kind, values);
-        let data_type: &DataType = array.data_type();
-        fields.push(Field::new(*name, data_type.clone(), true));
-        arrays.push(array);
-    }
-    let options = RecordBatchOptions::new().with_row_count(Some(count));
-    RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), arrays, &options)
-        .map_err(|error| translate(error.into()))
-}
-
-fn array<'a>(kind: Kind, values: impl Iterator<Item = &'a Value>) -> ArrayRef {
-    let number = |value: &Value| match value {
-        Value::Int(number) => Some(*number),
-        _ => None,
-    };
-    match kind {
-        Kind::Int => Arc::new(values.map(number).collect::<Int32Array>()),
-        Kind::Short => {
-            let short = |value: &Value| number(value).and_then(|number| number.try_into().ok());
-            Arc::new(values.map(short).collect::<Int16Array>())
-        }
-        Kind::Text => {
-            let text = |value: &'a Value| match value {
-                Value::Text(text) => Some(text.as_str()),
-                _ => None,
-            };
-            Arc::new(values.map(text).collect::<StringArray>())
-        }
-    }
-}
-
-/// Whether a name fits a `LIKE` pattern with `\` as escape; no pattern fits every name.
-fn matches(pattern: Option<&str>, name: &str) -> bool {
-    let Some(pattern) = pattern else { return true };
-    let mut parts = Vec::new();
-    let mut chars = pattern.chars();
-    while let Some(c) = chars.next() {
-        parts.push(match c {
-            '%' => Part::Many,
-            '_' => Part::One,
-            '\\' => Part::Is(chars.next().unwrap_or('\\')),
-            c => Part::Is(c),
-        });
-    }
-    fits(&parts, &name.chars().collect::<Vec<_>>())
-}
-
-#[derive(Clone, Copy, PartialEq)]
-enum Part {
-    Many,
-    One,
-    Is(char),
-}
-
-/// Goes back to the last `%` alone, so the work is bounded by the product of both lengths.
-fn fits(parts: &[Part], name: &[char]) -> bool {
-    let (mut part, mut at) = (0, 0);
-    let mut retry = None;
-    while at < name.len() {
-        match parts.get(part) {
-            Some(Part::Many) => {
-                retry = Some((part + 1, at));
-                part += 1;
-            }
-            Some(Part::One) => (part, at) = (part + 1, at + 1),
-            Some(Part::Is(c)) if *c == name[at] => (part, at) = (part + 1, at + 1),
-            _ => match retry {
-                Some((after, from)) => {
-                    retry = Some((after, from + 1));
-                    (part, at) = (after, from + 1);
-                }
-                None => return false,
-            },
-        }
-    }
-    parts[part..].iter().all(|part| *part == Part::Many)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn patterns_are_those_of_like() {
-        for (pattern, name, expected) in [
-            ("%", "", true),
-            ("", "", true),
-            ("", "a", false),
-            ("line%", "lineitem", true),
-            ("%item", "lineitem", true),
-            ("%e%t%", "lineitem", true),
-            ("l_neitem", "lineitem", true),
-            ("l_orderkey", "lxorderkey", true),
-            ("l\\_orderkey", "lxorderkey", false),
-            ("l\\_orderkey", "l_orderkey", true),
-            ("a\\%", "a%", true),
-            ("LINEITEM", "lineitem", false),
-            ("%a%b", "xaybzb", true),
-        ] {
-            assert_eq!(matches(Some(pattern), name), expected, "{pattern} {name}");
-        }
-        assert!(matches(None, "any"));
-    }
 }

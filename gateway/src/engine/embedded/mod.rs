@@ -1,7 +1,7 @@
 //! The embedded engine: DataFusion in this process, on threads of its own.
 //!
 //! ```text
-//! session ─ statement ─ complexity, show,
+//! session ─ statement ─ complexity, bounded, show,
 //!              │        settings, metadata           what a session asks
 //!           workers ─ memory, stop                           where it runs, and within which bounds
 //!              │
@@ -12,13 +12,16 @@
 //! Owns the engine's shared parts: threads, memory, spill files, stores, configured tables. Must
 //! not know front ends, other engines, or the gateway's limits on results.
 
+mod bounded;
 mod complexity;
 mod error;
 mod files;
+mod like;
 mod memory;
 mod metadata;
 mod policy;
 mod remote;
+mod rows;
 mod session;
 mod settings;
 mod show;
@@ -128,7 +131,7 @@ impl Embedded {
         let memory = Total::new(to_usize(config.memory_limit));
         let statement_memory = to_usize(config.query_memory_limit);
         let (template, tables, policy) = {
-            let pool = Pool::new(to_usize(config.memory_limit), &memory);
+            let pool = Pool::shared(to_usize(config.memory_limit), &memory);
             let runtime = runtime(&config, pool)?;
             let policy = Arc::new(Policy::new(&config.allow, own_files(&config, &runtime))?);
             let (stores, sources) = stores(&config, &policy)?;
@@ -136,7 +139,7 @@ impl Embedded {
                 object_store_registry: Arc::new(stores),
                 ..runtime
             };
-            let template = template(&config, Arc::new(runtime));
+            let template = template(&config, Arc::new(runtime))?;
             let state = template.clone();
             let tables = workers.wait(async move { open_tables(&state, sources).await })?;
             (template, tables, policy)
@@ -190,7 +193,7 @@ impl Engine for Embedded {
 impl Shared {
     /// The shared runtime with a memory pool for one statement.
     fn statement_runtime(&self) -> Arc<RuntimeEnv> {
-        let memory_pool = Pool::new(self.statement_memory, &self.memory);
+        let memory_pool = Pool::shared(self.statement_memory, &self.memory);
         Arc::new(RuntimeEnv {
             memory_pool,
             ..self.template.runtime_env().as_ref().clone()
@@ -241,7 +244,7 @@ fn own_files(config: &Config, runtime: &RuntimeEnv) -> Vec<PathBuf> {
     own
 }
 
-fn template(config: &Config, runtime: Arc<RuntimeEnv>) -> SessionState {
+fn template(config: &Config, runtime: Arc<RuntimeEnv>) -> Result<SessionState> {
     let session = SessionConfig::new()
         .with_target_partitions(config.target_partitions.max(1))
         .with_information_schema(true)
@@ -254,12 +257,15 @@ fn template(config: &Config, runtime: Arc<RuntimeEnv>) -> SessionState {
         .into_iter()
         .map(|name| (name.to_owned(), Arc::clone(&factory)))
         .collect();
-    SessionStateBuilder::new()
+    let mut state = SessionStateBuilder::new()
         .with_config(session)
         .with_runtime_env(runtime)
         .with_default_features()
         .with_table_factories(factories)
-        .build()
+        .build();
+    let limit = to_usize(config.query_memory_limit);
+    bounded::register(&mut state, limit).map_err(translate)?;
+    Ok(state)
 }
 
 /// Each partition of a sort sets this aside for merging; with DataFusion's fixed size, small limits
@@ -340,7 +346,9 @@ async fn open_tables(
             Err(error) => Err(error),
         };
         match opened {
-            Ok(table) => tables.push((name.clone(), tables::ReadOnly::new(&name, Arc::new(table)))),
+            Ok(table) => {
+                tables.push((name.clone(), tables::ReadOnly::over(&name, Arc::new(table))))
+            }
             Err(error) => wrong.push(format!("table \"{name}\": {}", error.message())),
         }
     }

@@ -36,12 +36,13 @@ impl Session {
         let mut state = shared.template.clone();
         state.register_catalog_list(catalogs(&shared)?);
         let context = SessionContext::new_with_state(state);
-        let tables = Pool::new(shared.statement_memory, &shared.memory);
+        let tables = Pool::shared(shared.statement_memory, &shared.memory);
         let session = Arc::new(Self {
             place: Place {
                 shared,
                 context,
                 tables,
+                stop: Stop::default(),
             },
         });
         if !options.time_zone.is_empty() {

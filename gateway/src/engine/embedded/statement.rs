@@ -25,6 +25,7 @@ use futures::StreamExt;
 use sluice_core::error::{Error, Result};
 
 use super::Shared;
+use super::bounded;
 use super::complexity;
 use super::error::{carry, translate, unsupported};
 use super::files::{self, looks_like_path};
@@ -32,6 +33,9 @@ use super::policy::{Access, Policy};
 use super::show;
 use super::stop::Stop;
 use super::tables::SessionTable;
+
+/// The share of a statement's memory that one constant may take, repeated over a batch.
+const CONSTANTS: usize = 4;
 
 /// What a statement needs of its session.
 #[derive(Clone)]
@@ -72,8 +76,7 @@ impl Place {
             }
             plan => plan,
         };
-        let task = self.task(&state);
-        let plan = self.physical(&state, &plan).await.map_err(translate)?;
+        let (plan, task) = self.physical(&state, &plan).await.map_err(translate)?;
         execute_stream(plan, task).map_err(translate)
     }
 
@@ -96,18 +99,26 @@ impl Place {
         state.statement_to_plan(statement).await
     }
 
+    /// The plan to run, and what it runs with: a memory pool of its own on the shared runtime.
     async fn physical(
         &self,
         state: &SessionState,
         plan: &LogicalPlan,
-    ) -> DataFusionResult<Arc<dyn ExecutionPlan>> {
-        self.stop.watch(state.create_physical_plan(plan).await?)
-    }
-
-    /// The statement's own memory pool on the engine's shared runtime.
-    fn task(&self, state: &SessionState) -> Arc<TaskContext> {
-        let task = TaskContext::from(state);
-        Arc::new(task.with_runtime(self.shared.statement_runtime()))
+    ) -> DataFusionResult<(Arc<dyn ExecutionPlan>, Arc<TaskContext>)> {
+        let plan = state.optimize(plan)?;
+        let usual = state.config().batch_size();
+        let limit = self.shared.statement_memory / CONSTANTS;
+        let batch = bounded::batch_size(&plan, usual, limit)?;
+        let mut state = state.clone();
+        if batch < usual {
+            *state.config_mut() = state.config().clone().with_batch_size(batch);
+        }
+        let task = TaskContext::from(&state).with_runtime(self.shared.statement_runtime());
+        let plan = state
+            .query_planner()
+            .create_physical_plan(&plan, &state)
+            .await?;
+        Ok((self.stop.watch(plan)?, Arc::new(task)))
     }
 
     /// `CREATE TABLE`, with or without rows, under the limits of statement and session.
@@ -156,10 +167,10 @@ impl Place {
             ..
         } = command;
         let schema = Arc::clone(input.schema().inner());
-        let plan = self.physical(state, &input).await?;
+        let (plan, task) = self.physical(state, &input).await?;
         let memory = MemoryConsumer::new(format!("table {name}")).register(&self.tables);
         let mut partitions = Vec::new();
-        for mut rows in execute_stream_partitioned(plan, self.task(state))? {
+        for mut rows in execute_stream_partitioned(plan, task)? {
             let mut batches = Vec::new();
             while let Some(batch) = rows.next().await.transpose()? {
                 memory.try_grow(batch.get_array_memory_size())?;

@@ -35,7 +35,7 @@ pub(super) struct ReadOnly {
 }
 
 impl ReadOnly {
-    pub(super) fn new(name: &str, inner: Arc<dyn TableProvider>) -> Arc<dyn TableProvider> {
+    pub(super) fn over(name: &str, inner: Arc<dyn TableProvider>) -> Arc<dyn TableProvider> {
         Arc::new(Self {
             name: name.to_owned(),
             inner,

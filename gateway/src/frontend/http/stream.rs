@@ -18,6 +18,11 @@ use sluice_wire::http::{headers, media};
 /// How long an answer waits for the first batch: what fails by then has a status of its own.
 const FIRST_BATCH: Duration = Duration::from_millis(250);
 
+/// What stands before a break has so long to reach the socket. A break throws away what hyper has
+/// not written yet, and with the head of the answer the operation's name would be lost, by which
+/// the client asks for the reason.
+const BEFORE_A_BREAK: Duration = Duration::from_millis(20);
+
 /// A header up to this size is copied behind its prefix, which saves a frame of its own.
 const SMALL_HEADER: usize = 16 << 10;
 
@@ -85,7 +90,11 @@ pub(super) fn body_of(frames: impl Frames) -> Body {
 
 fn stream_of(frames: impl Frames) -> impl Stream<Item = Result<Frame<Bytes>>> + Send {
     stream::try_unfold(frames, |mut frames| async move {
-        Ok(frames.next().await?.map(|frame| (frame, frames)))
+        let next = frames.next().await;
+        if next.is_err() {
+            tokio::time::sleep(BEFORE_A_BREAK).await;
+        }
+        Ok(next?.map(|frame| (frame, frames)))
     })
 }
 

@@ -31,7 +31,7 @@ const ENDLESS: [&str; 4] = [
      WHERE a.value + b.value < 0",
     "SELECT count(*) FROM generate_series(1, 300000) a JOIN generate_series(1, 10000000) b \
      ON a.value % 2 = b.value % 2",
-    "SELECT count(*) FROM (SELECT unnest(range(0, 1000000)) FROM generate_series(1, 10000000))",
+    "SELECT count(*) FROM (SELECT unnest(range(0, 100)) FROM generate_series(1, 1000000000))",
 ];
 
 #[tokio::test]
@@ -141,6 +141,55 @@ async fn too_little_memory_is_told() {
 }
 
 #[tokio::test]
+async fn much_from_little_is_bounded() {
+    let fixture = Fixture::plain();
+    let session = fixture.session().await;
+    for expression in [
+        "repeat('x', 2000000000)",
+        "length(repeat(name, n * 1000000000))",
+        "lpad(name, 2000000000)",
+        "rpad(name, 2000000000, 'xy')",
+        "replace(repeat('x', 100000), 'x', repeat('y', 100000))",
+        "array_repeat(n, 1000000000)",
+        "array_resize([n], 1000000000, 0)",
+        "cardinality(range(n, 10000000000))",
+        "generate_series(0, 10000000000 * n)",
+        "range(TIMESTAMP '2000-01-01', TIMESTAMP '2020-01-01', INTERVAL '1' SECOND)",
+        "range(DATE '2000-01-01', DATE '9000-01-01' + CAST(n AS INT), INTERVAL '1' MICROSECOND)",
+    ] {
+        let sql = format!("SELECT {expression} FROM numbers");
+        assert_eq!(fails(&session, &sql).await.sqlstate(), "53200", "{sql}");
+    }
+    for (expression, value) in [
+        ("repeat('x', 3)", "xxx"),
+        ("lpad('x', 3, 'y')", "yyx"),
+        ("replace('abc', 'b', 'xx')", "axxc"),
+        ("array_repeat(1, 2)", "[1, 1]"),
+        ("range(1, 4)", "[1, 2, 3]"),
+        ("range(4, 1, -1)", "[4, 3, 2]"),
+        ("generate_series(1, 3)", "[1, 2, 3]"),
+        ("range(5, 1)", "[]"),
+        ("list_repeat('x', 1)", "[x]"),
+        (
+            "cardinality(range(DATE '2024-01-01', DATE '2024-02-01', INTERVAL '1' DAY))",
+            "31",
+        ),
+    ] {
+        assert_eq!(
+            rows(&session, &format!("SELECT {expression}")).await,
+            [[value]],
+            "{expression}"
+        );
+    }
+    // A constant of 1 MiB beside a million rows.
+    let sql = "SELECT repeat('x', 1048576) AS c, value FROM generate_series(1, 1000000)";
+    let Output::Batches(mut batches) = start(&session, sql).await.unwrap().output else {
+        panic!("batches")
+    };
+    assert!(batches.next().await.unwrap().unwrap().num_rows() <= 32);
+}
+
+#[tokio::test]
 async fn session_tables_count() {
     let fixture = Fixture::new(|config, _| config.query_memory_limit = 4 * MEBI);
     let session = fixture.session().await;
@@ -195,9 +244,9 @@ async fn mistakes_have_their_classes() {
         ("SELECT 1 / 0", "22012", "zero"),
         ("SELECT n / 0 FROM numbers", "22012", "zero"),
         (
-            "SELECT 9223372036854775807 + n FROM numbers",
+            "SELECT CAST(n * 100000 AS DECIMAL(5, 2)) FROM numbers",
             "22003",
-            "verflow",
+            "too large",
         ),
         ("SELECT CAST(name AS INT) FROM numbers", "22018", "one"),
         (
@@ -208,11 +257,6 @@ async fn mistakes_have_their_classes() {
         ("CREATE TABLE numbers (a INT)", "42P07", "numbers"),
         ("CREATE VIEW numbers AS SELECT 1", "42P07", "numbers"),
         ("DROP TABLE nowhere", "42P01", "nowhere"),
-        (
-            "MERGE INTO numbers USING numbers ON true WHEN MATCHED THEN DELETE",
-            "0A000",
-            "",
-        ),
     ] {
         let error = fails(&session, sql).await;
         assert_eq!(

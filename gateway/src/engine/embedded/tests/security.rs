@@ -233,6 +233,7 @@ async fn configured_tables_are_read_only_and_shared() {
         "INSERT INTO numbers VALUES (3, 'three')",
         "DELETE FROM numbers",
         "UPDATE numbers SET n = 0",
+        "MERGE INTO numbers AS t USING (SELECT 1 AS k) AS s ON t.n = s.k WHEN MATCHED THEN DELETE",
     ] {
         refused(&one, sql).await;
     }

@@ -112,7 +112,7 @@ async fn show_and_describe_answer() {
             .len(),
         1
     );
-    assert!(rows(&session, "SHOW FUNCTIONS LIKE 'abs'").await.len() > 0);
+    assert!(!rows(&session, "SHOW FUNCTIONS LIKE 'abs'").await.is_empty());
     let zone = rows(&session, "SHOW TIME ZONE").await;
     assert_eq!(zone, [["datafusion.execution.time_zone", "UTC"]]);
 }
