@@ -20,7 +20,7 @@ SELECT
     CASE n % 4 WHEN 0 THEN '' WHEN 1 THEN NULL WHEN 2 THEN '列 ☃ 👩‍👩‍👧 ' || n ELSE repeat('long text ', CAST(n % 20 AS BIGINT)) END AS text,
     arrow_cast('view ' || n || ' beyond twelve bytes', 'Utf8View') AS view,
     arrow_cast(CASE WHEN n % 7 <> 0 THEN 'bytes ' || n END, 'Binary') AS bytes,
-    arrow_cast('word ' || n % 9, 'Dictionary(Int32, Utf8)') AS word,
+    arrow_cast('word ' || (n % 9), 'Dictionary(Int32, Utf8)') AS word,
     '' AS empty,
     CASE WHEN n % 3 <> 2 THEN make_array(n, NULL, n * 2) END AS list,
     named_struct('a', n, 'b', CASE WHEN n % 2 = 0 THEN 'x' || n END) AS record,

@@ -233,6 +233,11 @@ key = "key.pem"
 [auth]
 method = "file"
 users_file = "users.toml"
+[limits]
+sessions = 10000
+sessions_per_user = 10000
+operations = 1000
+operations_per_user = 1000
 [engines.embedded]
 kind = "embedded"
 default = true

@@ -10,7 +10,7 @@ use http_body_util::BodyExt;
 use serde_json::{Value, json};
 use sluice_core::error::ErrorKind;
 use sluice_integration_tests::door::{self, rest};
-use sluice_integration_tests::engine::fault::{Counts, WITHIN_A_SECOND};
+use sluice_integration_tests::engine::fault::Counts;
 use sluice_integration_tests::gateway::{TestGateway, USERS, password_of};
 use sluice_integration_tests::http::{Http, Reply, Version};
 use sluice_integration_tests::ipc::Parts;
@@ -18,6 +18,9 @@ use sluice_integration_tests::process::Process;
 use sluice_integration_tests::proxy::{Fault, Proxy};
 
 const VERSIONS: [Version; 2] = [Version::Http1, Version::Http2];
+
+/// How long is waited for what must happen within a second: a tenfold guard.
+const WITHIN_A_SECOND: Duration = Duration::from_secs(10);
 const ARROW: (&str, &str) = ("accept", rest::ACCEPT_ALL);
 
 /// The body of a query in one call, to the fault engine.
@@ -416,7 +419,7 @@ async fn settled(number: impl Fn() -> usize) -> usize {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_row_that_no_way_out_carries_is_named() {
     let gateway = TestGateway::builder()
-        .set("server.max_row_bytes=2MiB")
+        .set("limits.max_row_bytes=2MiB")
         .start()
         .await;
     for door in door::all() {
@@ -534,7 +537,7 @@ async fn a_statement_that_takes_too_long_ends_with_its_deadline() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_idle_clock_stands_while_something_runs() {
     let gateway = TestGateway::builder()
-        .set("limits.session_idle=1s")
+        .set("limits.session_idle_timeout=1s")
         .start()
         .await;
     let mut http = Http::connect(gateway.address(), Version::Http1, gateway.user())

@@ -41,6 +41,11 @@ pub trait Door: Send + Sync {
         true
     }
 
+    /// Whether a statement that was cancelled in mid-stream is told from a link that was cut.
+    fn tells_cancelled_from_cut(&self) -> bool {
+        true
+    }
+
     /// Logs in as the gateway's first user, with `settings`, as a client that reads everything.
     ///
     /// # Errors

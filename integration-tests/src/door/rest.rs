@@ -1,6 +1,8 @@
 //! The REST door, spoken by hand: with a session, and in one call. The Arrow stream is read by
 //! arrow-rs, and everything that the gateway promises about a complete result is checked.
 
+use std::net::SocketAddr;
+
 use async_trait::async_trait;
 use http::Method;
 use serde_json::{Value, json};
@@ -20,13 +22,48 @@ pub(super) struct Sessions(pub(super) Version);
 pub(super) struct OneCall;
 
 struct SessionLine {
+    gateway: Target,
     http: Http,
     session: String,
 }
 
 struct OneCallLine {
+    gateway: Target,
     http: Http,
     settings: Value,
+}
+
+/// Where to connect again when a broken result took its connection with it.
+#[derive(Clone)]
+struct Target {
+    address: SocketAddr,
+    version: Version,
+    caller: As,
+}
+
+impl Target {
+    async fn connect(&self) -> Result<Http, Broken> {
+        Http::connect(self.address, self.version, self.caller.clone()).await
+    }
+
+    /// Why `operation` ended, as somebody learns who asks for it.
+    async fn reason(&self, operation: &str) -> Option<Failure> {
+        let path = format!("/api/v1/operations/{operation}/event");
+        let event = self.connect().await.ok()?.get(&path).await.ok()?;
+        failure_of(&event.json()["error"])
+    }
+
+    /// The answer, or the failure that is behind a broken one.
+    async fn explained(
+        &self,
+        operation: &str,
+        answer: Result<Answer, Failure>,
+    ) -> Result<Answer, Failure> {
+        match answer {
+            Err(seen) if seen.kind.is_none() => Err(self.reason(operation).await.unwrap_or(seen)),
+            answer => answer,
+        }
+    }
 }
 
 #[async_trait]
@@ -43,25 +80,23 @@ impl Door for Sessions {
         gateway: &TestGateway,
         settings: &[(&str, &str)],
     ) -> Result<Box<dyn Line>, Failure> {
-        let mut http = Http::connect(gateway.address(), self.0, gateway.user()).await?;
-        let reply = http
-            .send(
-                Method::POST,
-                "/api/v1/sessions",
-                &[],
-                Some(json!({"configs": object_of(settings)})),
-            )
-            .await?;
-        let opened = good(reply)?.json();
+        let address = gateway.address();
+        let mut http = Http::connect(address, self.0, gateway.user()).await?;
+        let body = json!({"configs": object_of(settings)});
+        let opened = good(http.post("/api/v1/sessions", body).await?)?.json();
         let text = |field: &str| {
-            opened[field]
-                .as_str()
-                .map(str::to_owned)
-                .ok_or_else(|| Failure::seen(format!("no {field}")))
+            let text = opened[field].as_str().map(str::to_owned);
+            text.ok_or_else(|| Failure::seen(format!("no {field}")))
         };
-        let (session, token) = (text("identifier")?, text("token")?);
+        let (session, caller) = (text("identifier")?, As::Token(text("token")?));
+        let gateway = Target {
+            address,
+            version: self.0,
+            caller: caller.clone(),
+        };
         Ok(Box::new(SessionLine {
-            http: http.call_as(As::Token(token)),
+            gateway,
+            http: http.call_as(caller),
             session,
         }))
     }
@@ -72,31 +107,20 @@ impl Line for SessionLine {
     async fn run(&mut self, statement: &str, max_rows: Option<u64>) -> Result<Answer, Failure> {
         let body = json!({"statement": statement, "maxRows": max_rows, "runAsync": false});
         let path = format!("/api/v1/sessions/{}/operations/statement", self.session);
-        let reply = good(self.http.post(&path, body).await?)?;
-        let operation = reply.json()["identifier"]
-            .as_str()
-            .unwrap_or_default()
-            .to_owned();
-        let path = format!("/api/v1/operations/{operation}/result");
-        let result = answer(
-            self.http
-                .send(Method::GET, &path, &[("accept", ACCEPT_ALL)], None)
-                .await?,
-        );
-        match result {
-            // The stream broke: the verdict says why.
-            Err(failure) if failure.kind.is_none() => {
-                let event = self
-                    .http
-                    .get(&format!("/api/v1/operations/{operation}/event"))
-                    .await;
-                Err(event
-                    .ok()
-                    .and_then(|event| failure_of(&event.json()["error"]))
-                    .unwrap_or(failure))
+        let opened = match self.http.post(&path, body.clone()).await {
+            Ok(reply) => good(reply)?.json(),
+            // A result that broke before may have taken the connection with it.
+            Err(_) => {
+                self.http = self.gateway.connect().await?;
+                good(self.http.post(&path, body).await?)?.json()
             }
-            result => result,
-        }
+        };
+        let operation = opened["identifier"].as_str().unwrap_or_default().to_owned();
+        let path = format!("/api/v1/operations/{operation}/result");
+        let headers = [("accept", ACCEPT_ALL)];
+        let reply = self.http.send(Method::GET, &path, &headers, None).await;
+        let answer = reply.map_err(Failure::from).and_then(answer);
+        self.gateway.explained(&operation, answer).await
     }
 }
 
@@ -115,8 +139,14 @@ impl Door for OneCall {
         gateway: &TestGateway,
         settings: &[(&str, &str)],
     ) -> Result<Box<dyn Line>, Failure> {
-        let http = Http::connect(gateway.address(), Version::Http2, gateway.user()).await?;
+        let gateway = Target {
+            address: gateway.address(),
+            version: Version::Http2,
+            caller: gateway.user(),
+        };
+        let http = gateway.connect().await?;
         Ok(Box::new(OneCallLine {
+            gateway,
             http,
             settings: object_of(settings),
         }))
@@ -126,30 +156,18 @@ impl Door for OneCall {
 #[async_trait]
 impl Line for OneCallLine {
     async fn run(&mut self, statement: &str, max_rows: Option<u64>) -> Result<Answer, Failure> {
-        let body = json!({"statement": statement, "maxRows": max_rows, "configs": self.settings});
+        let body = json!({
+            "statement": statement,
+            "maxRows": max_rows,
+            "configs": self.settings,
+        });
+        let headers = [("accept", ACCEPT_ALL)];
         let reply = self
             .http
-            .send(
-                Method::POST,
-                "/api/v1/query",
-                &[("accept", ACCEPT_ALL)],
-                Some(body),
-            )
+            .send(Method::POST, "/api/v1/query", &headers, Some(body))
             .await?;
         let operation = reply.header("sluice-operation-id").to_owned();
-        match answer(reply) {
-            Err(failure) if failure.kind.is_none() => {
-                let event = self
-                    .http
-                    .get(&format!("/api/v1/operations/{operation}/event"))
-                    .await;
-                Err(event
-                    .ok()
-                    .and_then(|event| failure_of(&event.json()["error"]))
-                    .unwrap_or(failure))
-            }
-            result => result,
-        }
+        self.gateway.explained(&operation, answer(reply)).await
     }
 }
 
