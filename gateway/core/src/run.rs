@@ -82,27 +82,9 @@ async fn run(
         Task::Statement(statement) => statement,
     };
     match statement {
-        Statement::Set(set) => {
-            let row = assign(
-                shared,
-                session,
-                (&set.key, &set.value),
-                Source::Session,
-                Unknown::Refuse,
-            )
-            .await?;
-            answer::settings(&[row], false)
-        }
+        Statement::Set(set) => set_and_show(shared, session, &set.key, &set.value).await,
         Statement::SetTimeZone(set) => {
-            let row = assign(
-                shared,
-                session,
-                ("session.timeZone", &set.zone),
-                Source::Session,
-                Unknown::Refuse,
-            )
-            .await?;
-            answer::settings(&[row], false)
+            set_and_show(shared, session, "session.timeZone", &set.zone).await
         }
         Statement::Reset(reset) => reset_settings(shared, session, reset.key.as_deref()).await,
         Statement::Show(show) => {
@@ -149,6 +131,23 @@ async fn run(
                 .await
         }
     }
+}
+
+async fn set_and_show(
+    shared: &Shared,
+    session: &Session,
+    key: &str,
+    value: &str,
+) -> Result<Execution> {
+    let row = assign(
+        shared,
+        session,
+        (key, value),
+        Source::Session,
+        Unknown::Refuse,
+    )
+    .await?;
+    answer::settings(&[row], false)
 }
 
 /// The session's engine session; for a statement, that of the engine that its settings name.
