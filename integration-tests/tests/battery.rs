@@ -3,6 +3,9 @@
 //! `door::all`, an engine in [`ENGINES`], by one line each.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+#[path = "battery/settings.rs"]
+mod settings;
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
 

@@ -621,3 +621,47 @@ async fn no_password_is_in_the_log() {
         assert!(!log.contains(&secret), "{secret:?} is in the log");
     }
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sql_reaches_none_of_the_gateways_own_files() {
+    let gateway = TestGateway::start().await;
+    let users = gateway.folder().join("users.toml");
+    let before = std::fs::read_to_string(&users).unwrap();
+    let link = tempfile::tempdir().unwrap();
+    std::os::unix::fs::symlink(&users, link.path().join("link.csv")).unwrap();
+    let key = gateway.folder().join("key.pem").display().to_string();
+    let (users, link) = (
+        users.display().to_string(),
+        link.path().join("link.csv").display().to_string(),
+    );
+    let mut http = Http::connect(gateway.address(), Version::Http2, gateway.user())
+        .await
+        .unwrap();
+    for sql in [
+        format!("CREATE EXTERNAL TABLE stolen STORED AS CSV LOCATION '{users}'"),
+        format!("CREATE EXTERNAL TABLE stolen STORED AS CSV LOCATION 'file://{key}'"),
+        format!("CREATE EXTERNAL TABLE stolen STORED AS CSV LOCATION '{link}'"),
+        format!("SELECT * FROM '{users}'"),
+        format!("SELECT * FROM \"{link}\""),
+        format!("COPY (SELECT 1) TO '{users}' STORED AS CSV"),
+        format!(
+            "COPY (SELECT 1) TO '{}' STORED AS CSV",
+            gateway.folder().join("new.csv").display()
+        ),
+        "CREATE EXTERNAL TABLE stolen STORED AS CSV LOCATION 'https://localhost/x.csv'".to_owned(),
+    ] {
+        let reply = http
+            .post("/api/v1/query", json!({"statement": sql}))
+            .await
+            .unwrap();
+        let error = &reply.json()["error"];
+        let is_refused = error["sqlState"] == "42501"
+            || (sql.starts_with("SELECT") && error["sqlState"] == "42P01");
+        assert!(is_refused, "{sql}: {} {error}", reply.status);
+    }
+    assert_eq!(
+        std::fs::read_to_string(gateway.folder().join("users.toml")).unwrap(),
+        before
+    );
+    assert!(!gateway.folder().join("new.csv").exists());
+}
