@@ -250,7 +250,8 @@ impl Observer for Metrics {
         self.sessions.inc();
         self.sessions_opened.inc();
         let client = &session.client().name;
-        info!(target: AUDIT, session = %session.id(), user = session.user(), peer = ?session.peer(), client, "session opened");
+        let peer = session.peer().map(tracing::field::display);
+        info!(target: AUDIT, session = %session.id(), user = session.user(), peer, client, "session opened");
     }
 
     fn session_closed(&self, session: &Session) {

@@ -25,6 +25,9 @@ use crate::settings::{Defaults, Frozen, Policy, Settings, Source, Unknown};
 use crate::shared::{Shared, lock, stopping};
 use crate::statement::{self, Statement, redact};
 
+/// How long an engine has to say that it would take a statement.
+const PROBE: Duration = Duration::from_secs(2);
+
 /// What a statement is executed with.
 #[derive(Clone, Debug, Default)]
 pub struct ExecuteOptions {
@@ -345,11 +348,10 @@ impl Gateway {
 
     /// Whether every engine would take a statement, by name.
     pub async fn probe(&self) -> Vec<(String, Result<()>)> {
-        let probes = self
-            .shared
-            .engines
-            .iter()
-            .map(|(name, engine)| async { (name.clone(), engine.probe().await) });
+        let probes = self.shared.engines.iter().map(|(name, engine)| async {
+            let probed = tokio::time::timeout(PROBE, engine.probe()).await;
+            (name.clone(), probed.unwrap_or_else(|_| Err(silent())))
+        });
         let mut answers = futures::future::join_all(probes).await;
         answers.sort_by(|a, b| a.0.cmp(&b.0));
         answers
@@ -474,6 +476,11 @@ impl Gateway {
         }
         Ok(Arc::clone(operation))
     }
+}
+
+fn silent() -> Error {
+    let message = format!("the engine did not answer within {} s", PROBE.as_secs());
+    Error::new(ErrorKind::Timeout, message)
 }
 
 /// Does something when its caller goes away, unless it was told that all went well.

@@ -30,6 +30,12 @@ pub(super) fn check(text: &str) -> Result<()> {
     Err(Error::invalid("54001", message))
 }
 
+/// Intersections are dearer than unions by so much.
+const INTERSECTION: u64 = 12;
+
+/// `EXPLAIN` within `EXPLAIN`, at most.
+const EXPLAINS: u64 = 64;
+
 /// What was seen between a pair of parentheses.
 #[derive(Default)]
 struct Level {
@@ -81,10 +87,17 @@ impl Level {
                 self.operators += 1;
                 0
             }
-            Keyword::UNION | Keyword::INTERSECT | Keyword::EXCEPT => {
+            Keyword::UNION => {
                 self.unions += 1;
                 self.select()
             }
+            // Planned as joins.
+            Keyword::INTERSECT | Keyword::EXCEPT => {
+                self.unions += INTERSECTION;
+                self.select()
+            }
+            // The parser follows each into its statement without a look at the stack.
+            Keyword::EXPLAIN => BUDGET / EXPLAINS,
             Keyword::FROM => {
                 self.from = true;
                 self.expression()
@@ -173,6 +186,8 @@ mod tests {
             ("SELECT 1 WHERE true", " AND a = 1", "", 7_900),
             ("SELECT 1 WHERE true", " OR (a = 1 AND b = 2)", "", 7_000),
             ("SELECT 1", " UNION ALL SELECT 1", "", 1_900),
+            ("SELECT 1", " INTERSECT SELECT 1", "", 160),
+            ("", "EXPLAIN ", "SELECT 1", 60),
             ("SELECT * FROM t", " JOIN t ON a = b", "", 150),
             ("SELECT * FROM t", ", t", " WHERE a = b", 150),
             // Several chains share the budget.

@@ -1,7 +1,7 @@
 //! The embedded engine: DataFusion in this process, on threads of its own.
 //!
 //! ```text
-//! session ─ statement ─ complexity, bounded, show,
+//! session ─ statement ─ complexity, expansion, bounded, show,
 //!              │        settings, metadata           what a session asks
 //!           workers ─ memory, stop                           where it runs, and within which bounds
 //!              │
@@ -15,6 +15,7 @@
 mod bounded;
 mod complexity;
 mod error;
+mod expansion;
 mod files;
 mod like;
 mod memory;

@@ -28,6 +28,7 @@ use super::Shared;
 use super::bounded;
 use super::complexity;
 use super::error::{carry, translate, unsupported};
+use super::expansion;
 use super::files::{self, looks_like_path};
 use super::policy::{Access, Policy};
 use super::show;
@@ -59,8 +60,10 @@ impl Place {
             None => statement,
         };
         refuse_statement(&statement)?;
+        expansion::check_names(&statement)?;
         let statement = session_local(statement);
         let plan = self.plan(&state, statement).await.map_err(translate)?;
+        expansion::check_plan(&plan).map_err(translate)??;
         check(&plan, &self.shared.policy).map_err(translate)?;
         let plan = match plan {
             LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(command)) => {
