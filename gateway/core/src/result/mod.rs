@@ -1,7 +1,7 @@
 //! Results: from what an engine yields to messages that a front end frames.
 //!
 //! A result is pulled, never pushed: each stage is a stream over the one before, in the order
-//! [`source`] → [`limit`] → [`shape`] → [`encode`] → [`ResultStream`]. Nothing is collected.
+//! `source` → `limit` → `shape` → `encode` → [`ResultStream`]. Nothing is collected.
 
 mod encode;
 mod limit;
