@@ -164,6 +164,10 @@ fn from_datafusion(error: &DataFusionError) -> Translated {
         DataFusionError::ParquetError(_) | DataFusionError::IoError(_) => {
             (ErrorKind::Engine, "58030", message)
         }
+        // DataFusion takes types that do not fit for a fault of its own in some places.
+        DataFusionError::Internal(_) if message.contains("coerce types") => {
+            (ErrorKind::Invalid, "42804", message)
+        }
         _ => (ErrorKind::Engine, "XX000", message),
     }
 }
@@ -344,6 +348,12 @@ mod tests {
         );
         let error = translate(DataFusionError::Internal("odd".to_owned()));
         assert_eq!(error.message(), "odd");
+        let text = "Failed to coerce types Boolean and Int64 in BETWEEN expression";
+        let error = translate(DataFusionError::Internal(text.to_owned()));
+        assert_eq!(
+            (error.kind(), error.sqlstate()),
+            (ErrorKind::Invalid, "42804")
+        );
     }
 
     #[test]
